@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// The registry of error codes. Numbers are permanent: never reuse one, never renumber; a retired code keeps
+/// its line with a note. 1xxx machines and instances, 2xxx input, 3xxx store, 4xxx running and limits, 5xxx
+/// patterns.
+///
+/// A new code needs a line here and a page `docs/errors/<number>.md`; a test compares the two.
+
+#include <cstdint>
+
+// X(number, name, one sentence)
+#define PAWL_ERROR_CODES(X)                                                                                  \
+  X(1001, illegal_event, "The instance's state does not accept this event.")                                 \
+  X(1002, guard_refused, "The event is legal in this state, but a guard refused it.")                        \
+  X(1003, unknown_machine, "No machine of this name is registered.")                                         \
+  X(1004, unknown_state, "The machine has no state of this name.")                                           \
+  X(1005, unknown_event, "The machine has no event of this name.")                                           \
+  X(1006, unknown_instance, "No instance has this key.")                                                     \
+  X(1007, finished_instance, "The instance is in a terminal state and accepts nothing more.")                \
+  X(1008, duplicate_instance, "An instance of this key exists already.")                                     \
+  X(1009, version_conflict, "The instance changed since the version the caller expected.")                   \
+  X(1010, duplicate_machine, "A machine of this name is registered already.")                                \
+  X(1011, unsupported_schema, "Stored data has a schema number that this program cannot read.")              \
+  X(1012, wrong_partition, "A transaction touches instances of more than one partition.")                    \
+  X(2001, invalid_argument, "An argument has a value that is not allowed.")                                  \
+  X(2002, malformed_json, "The text is not valid JSON.")                                                     \
+  X(2003, wrong_type, "A JSON value does not have the type or range that its field needs.")                  \
+  X(2004, missing_field, "A required field is absent.")                                                      \
+  X(2005, too_deep, "The input is nested more deeply than the limit.")                                       \
+  X(2006, too_large, "The input is larger than the limit.")                                                  \
+  X(2007, unencodable, "A value cannot be written as JSON.")                                                 \
+  X(2008, unknown_name, "A name is not one of the known ones.")                                              \
+  X(2009, request_id_reused, "The request id was used before with other content.")                           \
+  X(2010, cursor_invalid, "The cursor was not made by this store.")                                          \
+  X(2011, cursor_expired, "The cursor points below the retention horizon.")                                  \
+  X(3001, store_poisoned, "The store failed to make a commit durable and must be reopened.")                 \
+  X(3002, outcome_unknown, "The store failed before it was known whether the commit is durable.")            \
+  X(3003, disk_full, "There is no space left on the device.")                                                \
+  X(3004, store_locked, "Another process owns the store.")                                                   \
+  X(3005, store_newer, "The store was written by a newer version of the program.")                           \
+  X(3006, store_corrupt, "The store's content is damaged.")                                                  \
+  X(3007, store_read_only, "The store was opened for reading only.")                                         \
+  X(3008, store_fenced, "A newer owner has taken the store over.")                                           \
+  X(3009, store_io, "The store could not be read or written.")                                               \
+  X(3010, sql_refused, "An application statement is not allowed in a transaction.")                          \
+  X(3011, sql_failed, "An application statement failed; the transaction was not applied.")                   \
+  X(3012, row_expectation_failed, "An application statement affected another number of rows than expected.") \
+  X(4001, cancelled, "The operation was cancelled.")                                                         \
+  X(4002, timed_out, "The operation did not finish within its time.")                                        \
+  X(4003, overloaded, "A bounded queue is full.")                                                            \
+  X(4004, stopped, "The runtime is stopping and takes no new work.")                                         \
+  X(4005, unknown_pool, "No permit pool has this name.")                                                     \
+  X(4006, retries_exhausted, "The last allowed attempt failed.")                                             \
+  X(4007, subscriber_lagged, "The subscriber was too slow and was disconnected with its cursor.")            \
+  X(4008, internal, "A broken invariant was found; please report it.")
+
+namespace pawl {
+
+/// Error codes; the number is what documentation and logs show as PAWL-<number>.
+enum class Code : std::uint16_t {
+#define PAWL_CODE_ENUMERATOR(number, name, summary) name = number,
+  PAWL_ERROR_CODES(PAWL_CODE_ENUMERATOR)
+#undef PAWL_CODE_ENUMERATOR
+};
+
+}  // namespace pawl

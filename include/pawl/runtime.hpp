@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// The seam between Pawl and the outside: clock, randomness, threads. Production uses `ThreadRuntime`; tests
+/// use the deterministic simulation in `pawl/sim.hpp`. Code that takes a `Runtime&` runs on both unchanged.
+///
+///     pawl::ThreadRuntime runtime;
+///     auto lane = runtime.open_lane("decide");                 // tasks run one after the other
+///     auto workers = runtime.open_workers("io", {.threads = 4});  // blocking jobs run beside each other
+///     pawl::Gate done;
+///     lane->post([&] {
+///       (void)workers->submit([&](std::stop_token) { fetch(); done.open(); });
+///     });
+///     runtime.wait(done);
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "pawl/error.hpp"
+#include "pawl/time.hpp"
+
+namespace pawl {
+
+using Task = std::move_only_function<void()>;
+using Job = std::move_only_function<void(std::stop_token)>;
+
+/// A flag that opens once and stays open; threads wait for it through `Runtime::wait`. Thread-safe.
+class Gate {
+ public:
+  Gate() = default;
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+  ~Gate() = default;
+
+  void open() noexcept;
+  bool is_open() const noexcept { return open_.load(std::memory_order_acquire); }
+
+ private:
+  friend class ThreadRuntime;
+  std::atomic<bool> open_{false};
+  std::mutex mutex_;
+  std::condition_variable opened_;
+};
+
+/// Names a timer of a lane; never reused within the lane.
+enum class TimerId : std::uint64_t {};
+
+/// Runs tasks one at a time in the order they were posted. Tasks must not block, except on a store's own I/O.
+/// Thread-safe. Destroying a lane drops what has not begun and waits for what has; a lane must not be
+/// destroyed by one of its own tasks.
+class Lane {
+ public:
+  Lane() = default;
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+  virtual ~Lane() = default;
+
+  virtual void post(Task task) = 0;
+
+  /// Posts `task` once `delay` has passed on the monotonic clock. Zero and negative delays post at once.
+  virtual TimerId after(Duration delay, Task task) = 0;
+
+  /// True: the task will not run. False: it has run, is queued already, or was cancelled before.
+  virtual bool cancel(TimerId timer) = 0;
+};
+
+/// A bounded pool of threads for jobs that block. Thread-safe. Destroying it asks every job to stop, drops
+/// those that have not begun and waits for those that have.
+class Workers {
+ public:
+  struct Options {
+    std::size_t threads = 4;   ///< jobs that run at the same time; at least 1
+    std::size_t queue = 1024;  ///< jobs that may wait beyond those; the next is refused with `overloaded`
+  };
+
+  Workers() = default;
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+  virtual ~Workers() = default;
+
+  /// Queues a job. The returned source asks this one job to stop; dropping it has no effect. An exception
+  /// that leaves the job ends the process: catch inside the job. Errors: `overloaded`, `stopped`.
+  virtual Result<std::stop_source> submit(Job job) = 0;
+};
+
+/// Clock, randomness, lanes and workers. Thread-safe. Outlives everything opened from it.
+class Runtime {
+ public:
+  Runtime() = default;
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+  virtual ~Runtime() = default;
+
+  virtual Time now() = 0;
+  virtual Instant instant() = 0;
+  virtual std::uint64_t random() = 0;
+
+  virtual std::unique_ptr<Lane> open_lane(std::string name) = 0;
+  virtual std::unique_ptr<Workers> open_workers(std::string name, Workers::Options options) = 0;
+
+  /// Blocks the caller (a job or a thread outside; never a lane task) until the gate is open. With a timeout:
+  /// false when it passed first.
+  virtual bool wait(Gate& gate, std::optional<Duration> timeout = std::nullopt) = 0;
+
+  /// A named place where tests can inject a fault: true means "fail here". Always false in production. In the
+  /// simulation it may instead crash the process, which leaves this call by a private exception.
+  virtual bool fault(std::string_view point) = 0;
+};
+
+/// The production runtime: a thread per lane, a pool per `Workers`, the system's clocks and random source.
+class ThreadRuntime final : public Runtime {
+ public:
+  ThreadRuntime();
+  ~ThreadRuntime() override;
+
+  Time now() override;
+  Instant instant() override;
+  std::uint64_t random() override;
+  std::unique_ptr<Lane> open_lane(std::string name) override;
+  std::unique_ptr<Workers> open_workers(std::string name, Workers::Options options) override;
+  bool wait(Gate& gate, std::optional<Duration> timeout = std::nullopt) override;
+  bool fault(std::string_view) override { return false; }
+};
+
+}  // namespace pawl

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// The three kinds of time, each a std::chrono type in microseconds, so that they cannot be mixed up.
+///
+///     pawl::Time stored = runtime.now();               // wall clock: what is written, may jump
+///     pawl::Instant begun = runtime.instant();         // monotonic: what waits and timeouts are measured on
+///     pawl::Duration taken = runtime.instant() - begun;
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "pawl/error.hpp"
+
+namespace pawl {
+
+using Duration = std::chrono::microseconds;
+
+/// Wall-clock time, UTC. What is stored and shown.
+using Time = std::chrono::sys_time<Duration>;
+
+/// A point on the monotonic clock of one process; meaningless in another.
+using Instant = std::chrono::time_point<std::chrono::steady_clock, Duration>;
+
+/// "2026-11-15T21:40:00.000000Z", always six digits, so that text order is time order.
+std::string to_string(Time time);
+
+/// Parses what `to_string` writes, and the RFC 3339 forms with fewer digits or a numeric offset.
+Result<Time> parse_time(std::string_view text);
+
+}  // namespace pawl
