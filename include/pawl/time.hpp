@@ -29,4 +29,11 @@ std::string to_string(Time time);
 /// Parses what `to_string` writes, and the RFC 3339 forms with fewer digits or a numeric offset.
 Result<Time> parse_time(std::string_view text);
 
+/// "90s", "0.25s": seconds, exact to the microsecond.
+std::string to_string(Duration duration);
+
+/// A number with one of the units us, ms, s, m, h, d: "1.5s", "20m", "-3ms". Finer than a microsecond is
+/// refused.
+Result<Duration> parse_duration(std::string_view text);
+
 }  // namespace pawl
