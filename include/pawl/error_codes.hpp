@@ -5,6 +5,8 @@
 /// its line with a note. 1xxx machines and instances, 2xxx input, 3xxx store, 4xxx running and limits, 5xxx
 /// patterns.
 ///
+///     return pawl::fail(pawl::Code::unknown_machine, "no machine 'dor' is registered; known: door");
+///
 /// A new code needs a line here and a page `docs/errors/<number>.md`; a test compares the two.
 
 #include <cstdint>
