@@ -7,8 +7,8 @@
 ///
 ///     pawl::Result<void> listen(std::string_view text) {
 ///       PAWL_TRY(int port, parse_port(text));          // returns the error to the caller
-///       if (port < 1024) return pawl::fail(pawl::Code::invalid_argument, "port is privileged", {{"port",
-///       text}}); return {};
+///       if (port < 1024) return pawl::fail(pawl::Code::invalid_argument, "the port is privileged");
+///       return {};
 ///     }
 ///
 /// Each `Code` has a permanent number (`error_codes.hpp`) and a page `docs/errors/<number>.md`. The message

@@ -32,4 +32,11 @@ std::string to_string(Time time);
 /// years 0001 to 9999. Error: `invalid_argument` with the field `text`.
 Result<Time> parse_time(std::string_view text);
 
+/// "90s", "0.25s": seconds, exact to the microsecond.
+std::string to_string(Duration duration);
+
+/// A number with one of the units us, ms, s, m, h, d: "1.5s", "20m", "-3ms". Finer than a microsecond is
+/// refused.
+Result<Duration> parse_duration(std::string_view text);
+
 }  // namespace pawl

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+# Short names for what people do here; the work is in scripts/ and CMakePresets.json.
+JOBS ?= $(shell nproc)
+SEEDS ?= 1000
+KILLS ?= 20
+
+export JOBS
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run build test test-long sim crash bench format lint clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install missing Debian packages
+	@scripts/setup
+
+build: setup ## build the release preset; leaves the command at build/pawl
+	@mkdir -p build
+	@cmake --preset release >build/release.configure.log 2>&1 || { cat build/release.configure.log; exit 1; }
+	@cmake --build --preset release -j $(JOBS)
+	@ln -sfn release/pawl build/pawl
+
+run: build ## build and show every example with its output
+	@scripts/run-examples build/release/examples
+
+test: setup ## all tests: release, address+undefined, thread sanitizer, short fuzz and simulation
+	@scripts/test
+
+test-long: setup ## make test, then clang build, clang-tidy, longer fuzz and many seeds
+	@scripts/test --long
+
+sim: setup ## run the simulation with SEEDS=n seeds
+	@scripts/run-driver tests/sim pawl_sim --seeds $(SEEDS)
+
+crash: setup ## kill the real server KILLS=n times and audit it
+	@scripts/run-driver tests/crash crash_driver --kills $(KILLS)
+
+bench: setup ## run the benchmarks; results go to build/bench/results.jsonl
+	@scripts/bench
+
+format: setup ## format all C++ files
+	@scripts/format
+
+lint: setup ## check format and run clang-tidy
+	@scripts/lint
+
+clean: ## remove everything that was built
+	@rm -rf build

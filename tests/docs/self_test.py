@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Shows that the checks of examples and documentation notice what they are for."""
+import importlib.machinery
+import importlib.util
+import pathlib
+import sys
+import tempfile
+import unittest
+
+import example
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "docs-sync"
+sys.dont_write_bytecode = True
+LOADER = importlib.machinery.SourceFileLoader("docs_sync", str(SCRIPT))
+docs_sync = importlib.util.module_from_spec(importlib.util.spec_from_loader("docs_sync", LOADER))
+LOADER.exec_module(docs_sync)
+
+SOURCE = "// SPDX-License-Identifier: Apache-2.0\n// One idea.\nint main() {}\n\n// prints: hello\n"
+
+
+class ExampleTest(unittest.TestCase):
+    def check(self, source, code):
+        return example.check(source, [sys.executable, "-c", code])
+
+    def test_accepts_exactly_the_stated_lines(self):
+        self.assertEqual(self.check("// prints: a  b\n// prints:\n// prints: c\n", "print('a  b\\n\\nc')"), "")
+
+    def test_reports_another_line(self):
+        self.assertIn("-hello\n+hullo", self.check(SOURCE, "print('hullo')"))
+
+    def test_reports_a_line_too_many(self):
+        self.assertIn("+more", self.check(SOURCE, "print('hello\\nmore')"))
+
+    def test_reports_a_missing_line(self):
+        self.assertIn("-hello", self.check(SOURCE, ""))
+
+    def test_reports_failure_even_with_the_right_output(self):
+        self.assertIn("status 3", self.check(SOURCE, "print('hello'); raise SystemExit(3)"))
+
+    def test_reports_an_example_that_states_no_output(self):
+        self.assertIn("no `// prints:`", self.check("int main() {}\n", ""))
+
+
+class DocsSyncTest(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.root = pathlib.Path(directory.name)
+        (self.root / "examples").mkdir()
+        (self.root / "examples" / "one.cpp").write_text(SOURCE, encoding="utf-8")
+
+    def readme(self, block):
+        path = self.root / "README.md"
+        path.write_text(f"# T\n\n<!-- from examples/one.cpp -->\n{block}\nAfter.\n", encoding="utf-8")
+        return path
+
+    def test_rewrites_the_block_without_licence_and_prints_lines(self):
+        path = self.readme("```cpp\nold\n```")
+        self.assertEqual(docs_sync.main(self.root, check=False), 0)
+        self.assertIn("-->\n```cpp\n// One idea.\nint main() {}\n```\nAfter.", path.read_text(encoding="utf-8"))
+        self.assertEqual(docs_sync.main(self.root, check=True), 0)
+
+    def test_reports_a_block_that_differs_and_leaves_it(self):
+        path = self.readme("```cpp\nold\n```")
+        before = path.read_text(encoding="utf-8")
+        self.assertEqual(docs_sync.main(self.root, check=True), 1)
+        self.assertEqual(path.read_text(encoding="utf-8"), before)
+
+    def test_reports_a_marker_without_a_block(self):
+        self.readme("no block")
+        self.assertEqual(docs_sync.main(self.root, check=True), 1)
+
+    def test_reports_a_marker_for_an_absent_example(self):
+        self.readme("```cpp\nold\n```")
+        (self.root / "examples" / "one.cpp").unlink()
+        self.assertEqual(docs_sync.main(self.root, check=True), 1)
+
+
+if __name__ == "__main__":
+    unittest.main(buffer=True)

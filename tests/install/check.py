@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Installs Pawl, moves the installed tree, and builds the consumer project against it in both usual ways."""
+import argparse
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+
+CONSUMER = pathlib.Path(__file__).parent / "consumer"
+EXPECTED = "PAWL-1001 illegal_event\n"
+
+
+def run(*command, **options):
+    """Runs a command; shows its output and ends the test when it fails."""
+    command = [str(part) for part in command]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    if done.returncode != 0:
+        sys.exit(f"failed: {shlex.join(command)}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def expect(program):
+    printed = run(program)
+    if printed != EXPECTED:
+        sys.exit(f"{program} printed {printed!r}, expected {EXPECTED!r}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--compiler", required=True)
+    parser.add_argument("--flags", default="")
+    options = parser.parse_args()
+
+    scratch = options.build / "install-test"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+
+    # The prefix is moved so that a path baked in at install time cannot go unnoticed.
+    run("cmake", "--install", options.build, "--prefix", scratch / "before")
+    prefix = (scratch / "before").rename(scratch / "after moving")
+
+    build = scratch / "by-cmake"
+    run("cmake", "-S", CONSUMER, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}",
+        f"-DCMAKE_CXX_COMPILER={options.compiler}", f"-DCMAKE_CXX_FLAGS={options.flags}")
+    run("cmake", "--build", build)
+    expect(build / "consumer")
+
+    [description] = prefix.glob("lib*/**/pkgconfig")
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(description)}
+    flags = shlex.split(run("pkg-config", "--cflags", "--libs", "pawl", env=environment))
+    program = scratch / "by-pkg-config"
+    run(options.compiler, "-std=c++23", *shlex.split(options.flags), CONSUMER / "main.cpp", "-o", program, *flags)
+    expect(program)
+
+    command = prefix / "bin" / "pawl"
+    if command.exists():
+        run(command, "--version")
+
+
+if __name__ == "__main__":
+    main()
