@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "kernel/utf8.hpp"
 #include "pawl/log.hpp"
 
 namespace pawl {
@@ -22,20 +23,14 @@ struct CodePoint {
   std::size_t size = 0;  ///< 0: not valid UTF-8 here
 };
 
-/// The code point at the beginning of a non-empty text. Overlong forms and surrogates are not valid.
+/// The code point at the beginning of a non-empty text.
 CodePoint decode(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   if (first < 0x80) return {first, 1};
   const std::size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < size) return {};
+  if (text.size() < size || !is_utf8(text.substr(0, size))) return {};
   char32_t value = first & (0x7FU >> size);
-  for (std::size_t i = 1; i < size; ++i) {
-    if (!is_continuation(text[i])) return {};
-    value = value << 6U | (static_cast<unsigned char>(text[i]) & 0x3FU);
-  }
-  constexpr char32_t kSmallest[]{0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = value >= 0xD800 && value <= 0xDFFF;
-  if (value < kSmallest[size] || value > 0x10FFFF || surrogate) return {};
+  for (const char c : text.substr(1, size - 1)) value = value << 6U | (static_cast<unsigned char>(c) & 0x3FU);
   return {value, size};
 }
 
@@ -117,37 +112,29 @@ void append_seconds(std::string& out, Duration duration) {
                  micros % 1'000'000);
 }
 
-/// `whole` and the digits of `fraction` that are not trailing zeros: 1.5, 20, 0.000001.
-void append_decimal(std::string& out, std::uint64_t whole, std::uint64_t fraction, int digits) {
-  fmt::format_to(std::back_inserter(out), "{}", whole);
-  if (fraction == 0) return;
-  fmt::format_to(std::back_inserter(out), ".{:0{}}", fraction, digits);
-  out.erase(out.find_last_not_of('0') + 1);
-}
-
-/// 850us, 1.5ms, 2.25s, 3m20s, 2h5m0.5s: exact and short.
+/// 850us, 1.5ms, 7200s: exact, and what `parse_duration` reads.
 void append_readable(std::string& out, Duration duration) {
   const std::uint64_t micros = magnitude(duration);
+  if (micros >= 1'000'000) {
+    out += to_string(duration);
+    return;
+  }
   if (duration.count() < 0) out += '-';
   if (micros < 1000) {
     fmt::format_to(std::back_inserter(out), "{}us", micros);
     return;
   }
-  if (micros < 1'000'000) {
-    append_decimal(out, micros / 1000, micros % 1000, 3);
-    out += "ms";
-    return;
+  fmt::format_to(std::back_inserter(out), "{}", micros / 1000);
+  if (micros % 1000 != 0) {
+    fmt::format_to(std::back_inserter(out), ".{:03}", micros % 1000);
+    out.erase(out.find_last_not_of('0') + 1);
   }
-  const std::uint64_t seconds = micros / 1'000'000;
-  if (seconds >= 3600) fmt::format_to(std::back_inserter(out), "{}h", seconds / 3600);
-  if (seconds >= 60) fmt::format_to(std::back_inserter(out), "{}m", seconds / 60 % 60);
-  append_decimal(out, seconds % 60, micros % 1'000'000, 6);
-  out += 's';
+  out += "ms";
 }
 
 void append_real(std::string& out, double value) { fmt::format_to(std::back_inserter(out), "{}", value); }
 
-struct JsonValue {
+struct AsJson {
   std::string& out;
   void operator()(std::string_view value) const { append_quoted(out, value); }
   void operator()(bool value) const { out += value ? "true" : "false"; }
@@ -164,7 +151,7 @@ struct JsonValue {
   void operator()(LogValue::Redacted) const { append_quoted(out, kRedacted); }
 };
 
-struct TextValue {
+struct AsText {
   std::string& out;
   void operator()(std::string_view value) const { append_word(out, value); }
   void operator()(bool value) const { out += value ? "true" : "false"; }
@@ -206,7 +193,7 @@ void append_json(std::string& out, const LogRecord& record) {
     out += taken ? ",\"field." : ",\"";
     append_cut(out, field.key, true);
     out += "\":";
-    std::visit(JsonValue{out}, field.value.get());
+    std::visit(AsJson{out}, field.value.get());
   }
   out += "}\n";
 }
@@ -238,7 +225,7 @@ void append_text(std::string& out, const LogRecord& record, bool colour) {
     append_word(out, field.key);
     out += '=';
     paint(kPlain);
-    std::visit(TextValue{out}, field.value.get());
+    std::visit(AsText{out}, field.value.get());
   }
   out += '\n';
 }

@@ -207,4 +207,13 @@ RC_GTEST_PROP(LogProperty, AnyRecordIsOneLineOfValidJsonAndOneOfText, ()) {
   RC_ASSERT(parsed.as_object().contains("real"));
 }
 
+RC_GTEST_PROP(LogProperty, ADurationInTextReadsBackExactly, ()) {
+  const pawl::Duration duration(*rc::gen::arbitrary<std::int64_t>() >> *rc::gen::inRange(1, 63));
+  const pawl::LogField fields[]{{"took", duration}};
+  std::string line;
+  pawl::append_text(line, {Time(), LogLevel::info, "m", fields});
+  const auto begin = line.find("took=") + 5;
+  RC_ASSERT(pawl::parse_duration(line.substr(begin, line.size() - begin - 1)).value() == duration);
+}
+
 }  // namespace
