@@ -25,6 +25,7 @@
   X(1010, duplicate_machine, "A machine of this name is registered already.")                                \
   X(1011, unsupported_schema, "Stored data has a schema number that this program cannot read.")              \
   X(1012, wrong_partition, "A transaction touches instances of more than one partition.")                    \
+  X(1013, decision_threw, "A guard or an update of a machine threw an exception.")                           \
   X(2001, invalid_argument, "An argument has a value that is not allowed.")                                  \
   X(2002, malformed_json, "The text is not valid JSON.")                                                     \
   X(2003, wrong_type, "A JSON value does not have the type or range that its field needs.")                  \

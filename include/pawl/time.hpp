@@ -23,10 +23,20 @@ using Time = std::chrono::sys_time<Duration>;
 /// A point on the monotonic clock of one process; meaningless in another.
 using Instant = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
-/// "2026-11-15T21:40:00.000000Z", always six digits, so that text order is time order.
+/// "2026-11-15T21:40:00.000000Z", always six digits, so that text order is time order. Times outside the
+/// years 0001 to 9999 have no such text and are shown as the nearest time that has one.
 std::string to_string(Time time);
 
-/// Parses what `to_string` writes, and the RFC 3339 forms with fewer digits or a numeric offset.
+/// Parses what `to_string` writes, and the RFC 3339 forms with fewer or more digits (0 to 9; what is finer
+/// than a microsecond is cut off) or a numeric offset. Strict: upper-case T and Z, no blanks, no leap second,
+/// years 0001 to 9999. Error: `invalid_argument` with the field `text`.
 Result<Time> parse_time(std::string_view text);
+
+/// "90s", "0.25s": seconds, exact to the microsecond.
+std::string to_string(Duration duration);
+
+/// A number with one of the units us, ms, s, m, h, d: "1.5s", "20m", "-3ms". Finer than a microsecond is
+/// refused.
+Result<Duration> parse_duration(std::string_view text);
 
 }  // namespace pawl

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// An application's own statement as data, to travel in the same transaction as a transition.
+///
+///     pawl::Sql{.text = "INSERT INTO invoice(id, cents) VALUES(?1, ?2)", .rows = {{"i-1", 4200}}, .expect =
+///     1}
+///
+/// Placeholders are ?1, ?2, … on every store. A statement runs once per row of parameters.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace pawl {
+
+/// Bytes, as opposed to text.
+struct Blob {
+  std::string bytes;
+  bool operator==(const Blob&) const = default;
+};
+
+/// One parameter. A value.
+class SqlValue {
+ public:
+  using Variant = std::variant<std::nullptr_t, std::int64_t, double, std::string, Blob>;
+
+  SqlValue(std::nullptr_t) {}
+  SqlValue(std::int64_t value) : value_(value) {}
+  SqlValue(int value) : value_(std::int64_t{value}) {}
+  SqlValue(double value) : value_(value) {}
+  SqlValue(std::string text) : value_(std::move(text)) {}
+  SqlValue(const char* text) : value_(std::string(text)) {}
+  SqlValue(Blob blob) : value_(std::move(blob)) {}
+  bool operator==(const SqlValue&) const = default;
+
+  const Variant& get() const { return value_; }
+
+ private:
+  Variant value_ = nullptr;
+};
+
+/// A statement with its parameters. Reading and writing only: transaction control, PRAGMA and ATTACH are
+/// refused.
+struct Sql {
+  std::string text;
+  std::vector<std::vector<SqlValue>> rows{{}};  ///< by default it runs once, without parameters
+  std::optional<std::int64_t> expect{};         ///< rows that all runs together must affect
+  bool operator==(const Sql&) const = default;
+};
+
+}  // namespace pawl
