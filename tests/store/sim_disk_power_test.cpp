@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SQLite on the simulated disk through power cuts: what it promises holds, and what it does not promise breaks.
+// SQLite on the simulated disk through power cuts: what it promises holds, and what it does not promise
+// breaks.
 #include <gtest/gtest.h>
 
 #include "tests/store/sim_disk_database.hpp"
