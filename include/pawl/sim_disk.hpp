@@ -137,6 +137,9 @@ class Disk {
   /// itself behind; a failing sync does what the fault's `failed_sync` says; the others change nothing.
   void fail_next(DiskFault fault);
 
+  /// Forgets the faults that have not struck yet.
+  void clear_faults();
+
   /// The most bytes that all files together may hold. A write that needs more writes what fits and fails with
   /// SQLITE_FULL; nullopt removes the limit. Temporary files do not count.
   void set_capacity(std::optional<std::uint64_t> bytes);

@@ -53,6 +53,11 @@ void Disk::fail_next(DiskFault fault) {
   state_->faults.push_back(std::move(fault));
 }
 
+void Disk::clear_faults() {
+  const std::lock_guard lock(state_->mutex);
+  state_->faults.clear();
+}
+
 void Disk::set_capacity(std::optional<std::uint64_t> bytes) {
   const std::lock_guard lock(state_->mutex);
   state_->capacity = bytes;
