@@ -111,7 +111,8 @@ def check_python_sleep(path, text):
 
 
 def check_public_header(path, text):
-    if not is_public_header(path):
+    # What stands in detail/ is there for the compiler, not for readers.
+    if not is_public_header(path) or path.startswith("include/pawl/detail/"):
         return
     after_pragma = re.search(r"^#pragma once\n\s*(.*)", text, re.MULTILINE | re.DOTALL)
     if not after_pragma:

@@ -106,6 +106,7 @@ HARMLESS = [
     ("include/pawl/a.hpp", HEADER + "/// Adds a to b.\nint add(int a, int b);\n"),
     ("include/pawl/a.hpp", HEADER + "#define A(X) \\\n" + "  X(1) \\\n" * 50 + "  X(2)\n"),
     ("include/pawl/a.hpp", HEADER + "namespace pawl::detail {\n" + "int a() { return 1; }\n" * 50 + "}\n"),
+    ("include/pawl/detail/a.hpp", CPP + "#pragma once\n" + "int a();\n" * 50),
     ("include/pawl/codec.hpp", HEADER + '#include <boost/pfr.hpp>\n#include <map>\n#include "pawl/error.hpp"\n'),
     ("src/server/a.cpp", coroutine("co_await f(a, b[i]);")),
     ("src/server/a.cpp", coroutine("auto op = f(A{1});\n  co_await op;")),
