@@ -89,7 +89,8 @@ struct Confirm {};
 struct Fix {};
 struct Dismiss {};
 
-/// The engines record or clear, people take it from there; until it is fixed, a false positive may be dismissed.
+/// The engines record or clear, people take it from there. Until it is fixed, a false positive may be
+/// dismissed.
 inline constexpr auto client_status =
     pawl::machine<ClientStatus, NoData>("sentinel_client_status")
         .initial(ClientStatus::undecided)
