@@ -126,13 +126,35 @@ inline constexpr bool is_required<Required<T>> = true;
 template <class T>
 concept PlainStruct = std::is_class_v<T> && std::is_aggregate_v<T>;
 
+/// Stands for a value of any type where it is only asked whether an initialisation is possible.
+struct AnyValue {
+  template <class U>
+  operator U() const;
+};
+template <std::size_t>
+using AnyAt = AnyValue;
+
+/// Whether a T can be made of one value in braces with plain ones before and after it.
+template <class T, std::size_t... Before, std::size_t... After>
+constexpr bool takes(std::index_sequence<Before...>, std::index_sequence<After...>) {
+  return requires { T{AnyAt<Before>{}..., {AnyValue{}}, AnyAt<After>{}...}; };
+}
+
+/// Whether a field is a C array: one value in braces is enough for it, but without braces it takes several, so
+/// that PFR counts its elements as fields and fails less clearly.
 template <class T>
-constexpr void check_encodable() {
-  static_assert(!std::is_pointer_v<T>, "a pointer cannot be stored: hold the value itself");
-  static_assert(!std::is_same_v<T, std::string_view>,
-                "a string_view would dangle after decoding: use std::string");
-  static_assert(!std::is_array_v<T>, "a C array cannot be stored: use std::array or std::vector");
-  static_assert(PlainStruct<T>, "this type is not a plain struct: specialise pawl::Codec for it");
+constexpr bool has_c_array() {
+  if constexpr (!PlainStruct<T>) {
+    return false;
+  } else {
+    constexpr auto fields = boost::pfr::tuple_size_v<T>;
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+      return requires { T{AnyAt<I>{}...}; } &&
+             ((takes<T>(std::make_index_sequence<I>{}, std::index_sequence<>{}) &&
+               !takes<T>(std::make_index_sequence<I>{}, std::make_index_sequence<fields - I - 1>{})) ||
+              ...);
+    }(std::make_index_sequence<fields>{});
+  }
 }
 
 bool read_integer(JsonValue in, std::int64_t low, std::int64_t high, std::int64_t& out, DecodeFailure& why);
@@ -144,8 +166,15 @@ bool refuse_enum(JsonValue in, const std::string_view* names, std::size_t count,
 /// Aggregates.
 template <class T>
 struct Codec {
+  // In the class, not in its functions: the compiler stops here, before PFR fails less clearly.
+  static_assert(!std::is_pointer_v<T>, "a pointer cannot be stored: hold the value itself");
+  static_assert(!std::is_same_v<T, std::string_view>,
+                "a string_view would dangle after decoding: use std::string");
+  static_assert(std::is_pointer_v<T> || std::is_same_v<T, std::string_view> || detail::PlainStruct<T>,
+                "this type is not a plain struct: specialise pawl::Codec for it");
+  static_assert(!detail::has_c_array<T>(), "a C array cannot be stored: use std::array or std::vector");
+
   static void write(JsonWriter& out, const T& value) {
-    detail::check_encodable<T>();
     out.begin_object();
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (write_field(out, detail::field_names<T>[I], boost::pfr::get<I>(value)), ...);
@@ -154,7 +183,6 @@ struct Codec {
   }
 
   static bool read(JsonValue in, T& out, DecodeFailure& why) {
-    detail::check_encodable<T>();
     if (in.kind() != JsonKind::object) return why.refuse("object", in);
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return (read_field(in, detail::field_names<T>[I], boost::pfr::get<I>(out), why) && ...);
