@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nanoseconds per event of pawl::fire, of a hand-written switch and of Boost.MSM without its queue, on the same
-// random legal walk in the same run.
+// Nanoseconds per event of pawl::fire, of a hand-written switch and of Boost.MSM without its queue, on the
+// same random legal walk in the same run.
 #include <fmt/format.h>
 
 #include <boost/preprocessor/repetition/repeat.hpp>
