@@ -181,7 +181,7 @@ consteval auto make_sources() {
 template <const auto& M, class E>
 inline constexpr auto sources = make_sources<M, E>();
 
-/// Tries the rows that lead out of `Source`, from row `I` on, until one fires; one without a guard always does.
+/// Tries the rows that lead out of `Source`, from row `I` on, until one fires; without a guard it does.
 template <const auto& M, std::size_t Source, std::size_t I, class E>
 constexpr bool run_rows(StateOf<M>& state, DataOf<M>& data, const E& event, Effects* effects) {
   if (run_row<M, RowAt<M, I>, I>(state, data, event, effects)) return true;
