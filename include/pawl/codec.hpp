@@ -159,6 +159,7 @@ constexpr bool has_c_array() {
 
 bool read_integer(JsonValue in, std::int64_t low, std::int64_t high, std::int64_t& out, DecodeFailure& why);
 bool read_unsigned(JsonValue in, std::uint64_t high, std::uint64_t& out, DecodeFailure& why);
+bool read_number(JsonValue in, double most, double& out, DecodeFailure& why);
 bool refuse_enum(JsonValue in, const std::string_view* names, std::size_t count, DecodeFailure& why);
 
 }  // namespace detail
@@ -248,12 +249,13 @@ struct Codec<T> {
 };
 
 template <std::floating_point T>
+  requires(sizeof(T) <= sizeof(double))
 struct Codec<T> {
   static void write(JsonWriter& out, T value) { out.number(value); }
   static bool read(JsonValue in, T& out, DecodeFailure& why) {
-    const auto value = in.as_number();
-    if (!value) return why.refuse("number", in);
-    out = static_cast<T>(*value);
+    double value = 0;
+    if (!detail::read_number(in, double{std::numeric_limits<T>::max()}, value, why)) return false;
+    out = static_cast<T>(value);
     return true;
   }
 };
