@@ -4,7 +4,7 @@
 /// Reading and changing one partition as if nobody else did.
 ///
 ///     engine->atomically("group-7", [&](pawl::Atomic& group) -> pawl::Result<void> {
-///       for (const auto& replica : group.all<member>(Role::primary)) group.send<member>(replica.key, Demote{});
+///       for (const auto& old : group.all<member>(Role::primary)) group.send<member>(old.key, Demote{});
 ///       group.send<member>(winner, Promote{});
 ///       return {};
 ///     });

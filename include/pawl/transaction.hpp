@@ -52,6 +52,7 @@ struct Operation {
 /// Not thread-safe while it is built.
 class Transaction {
  public:
+  /// Begins an instance with this data.
   template <const auto& M>
   Transaction&& create(std::string key, const DataOf<M>& data = {}, CreateOptions options = {}) && {
     if (auto json = keep(encode(data))) {
@@ -65,6 +66,7 @@ class Transaction {
     return std::move(*this);
   }
 
+  /// Sends an event to an instance.
   template <const auto& M, class E>
   Transaction&& send(std::string key, const E& event, SendOptions options = {}) && {
     if (auto json = keep(encode(event))) {
@@ -87,11 +89,13 @@ class Transaction {
     return std::move(*this);
   }
 
+  /// The application's own rows; `expect` makes the whole transaction depend on them.
   Transaction&& sql(Sql statement) && {
     statements_.push_back(std::move(statement));
     return std::move(*this);
   }
 
+  /// A repeat with the same id and content returns the first outcome instead of doing it again.
   Transaction&& request_id(std::string id) && {
     request_id_ = std::move(id);
     return std::move(*this);
