@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A disk for tests: a SQLite VFS in memory that may do at a power cut whatever a real disk may do, and does it
-/// again for the same seed.
+/// A disk for tests: a SQLite VFS in memory that may do at a power cut whatever a real disk may do, and does
+/// it again for the same seed.
 ///
 ///     pawl::sim::Disk disk{seed};
 ///     auto store = pawl::open_sqlite({.path = "pawl.db", .vfs = disk.vfs_name()});
@@ -30,8 +30,8 @@ namespace pawl::sim {
 class DiskState;
 struct DiskContent;
 
-/// What happens at a power cut to writes, truncations and names that were never synced. What was synced stays,
-/// whatever the choice.
+/// What happens at a power cut to writes, truncations and names that were never synced. What was synced
+/// stays, whatever the choice.
 enum class Unsynced : std::uint8_t {
   keep_none,  ///< all of it is lost
   keep_all,   ///< all of it had reached the disk by chance
@@ -64,8 +64,8 @@ enum class FailedSync : std::uint8_t {
 /// A fault to come.
 struct DiskFault {
   Operation on = Operation::sync;
-  std::size_t nth = 1;  ///< which of the matching operations from now on fails; 1 is the next one
-  std::string suffix;   ///< only files whose name ends so, such as "-wal"; empty: any file
+  std::size_t nth = 1;   ///< which of the matching operations from now on fails; 1 is the next one
+  std::string suffix{};  ///< only files whose name ends so, such as "-wal"; empty: any file
   Failure with = Failure::io;
   FailedSync failed_sync = FailedSync::loses_writes;
 };
@@ -152,8 +152,9 @@ class Disk {
   /// Writes begun so far.
   std::size_t writes() const;
 
-  /// Called on the syncing thread right before and right after each sync takes effect, without a lock held: it
-  /// may call any method, `power_cut` included. Not called after a sync that failed. Replaces an earlier one.
+  /// Called on the syncing thread right before and right after each sync takes effect, without a lock held:
+  /// it may call any method, `power_cut` included. Not called after a sync that failed. Replaces an earlier
+  /// one. Syncs happen until the last connection is closed, so what the hook uses must live that long.
   void on_sync(std::function<void(const SyncPoint&)> hook);
 
   /// The names of all files, sorted, as a process sees them.

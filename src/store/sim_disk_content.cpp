@@ -14,8 +14,8 @@ constexpr std::uint64_t kSector = 512;
 
 /// What of one change reaches the disk.
 struct Fate {
-  std::vector<bool> sectors;  ///< of a write: one per sector of the file that it touches
-  bool size = false;          ///< of a truncation: it survives; of a write: the file grows, if only by zeros
+  std::vector<bool> sectors{};  ///< of a write: one per sector of the file that it touches
+  bool size = false;  ///< of a truncation: it survives; of a write: the file grows, if only by zeros
 
   bool survives() const { return size || std::ranges::find(sectors, true) != sectors.end(); }
 };
@@ -59,9 +59,9 @@ Fate any(const Change& change, Dice& dice) {
   return fate;
 }
 
-/// Makes the choice one that a page cache and a journalling file system can produce: a sector is written whole,
-/// so a later write to it brings the earlier ones along; sizes change in order, so a later growth brings the
-/// earlier truncations along.
+/// Makes the choice one that a page cache and a journalling file system can produce: a sector is written
+/// whole, so a later write to it brings the earlier ones along; sizes change in order, so a later growth
+/// brings the earlier truncations along.
 void make_possible(const std::vector<Change>& changes, std::vector<Fate>& fates) {
   std::unordered_set<std::uint64_t> newer_sectors;
   bool newer_size = false;

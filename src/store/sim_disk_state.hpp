@@ -3,10 +3,10 @@
 
 /// The simulated disk behind its SQLite VFS: names, files, open handles, faults and crashes.
 ///
-/// Names are a directory's content and become durable when the directory is synced, not when the file is. When
-/// that happens follows SQLite's own VFS for Unix: the first sync of a handle that was opened to create a journal
-/// or a WAL also syncs the directory, and so does a deletion that is asked to. SQLite never syncs the directory
-/// for the database file itself; its name becomes durable together with that of its first journal.
+/// Names are a directory's content and become durable when the directory is synced, not when the file is.
+/// When that happens follows SQLite's own VFS for Unix: the first sync of a handle opened to create a
+/// journal or a WAL also syncs the directory, and so does a deletion that is asked to. SQLite never syncs the
+/// directory for the database file itself; its name becomes durable together with that of its first journal.
 
 #include <cstddef>
 #include <cstdint>
@@ -56,8 +56,8 @@ struct Inode {
   std::shared_ptr<SharedMemory> memory;
 };
 
-// The rules of file locks and of WAL index locks among the handles of one file (sim_disk_locks.cpp). They return
-// SQLite's result codes. The caller holds the disk's mutex.
+// The rules of file locks and of WAL index locks among the handles of one file (sim_disk_locks.cpp). They
+// return SQLite's result codes. The caller holds the disk's mutex.
 int lock_file(Handle& handle, int level);
 bool is_reserved(const Handle& handle);
 int lock_slots(Handle& handle, int first, int count, int flags);
