@@ -64,8 +64,8 @@ enum class FailedSync : std::uint8_t {
 /// A fault to come.
 struct DiskFault {
   Operation on = Operation::sync;
-  std::size_t nth = 1;  ///< which of the matching operations from now on fails; 1 is the next one
-  std::string suffix;   ///< only files whose name ends so, such as "-wal"; empty: any file
+  std::size_t nth = 1;   ///< which of the matching operations from now on fails; 1 is the next one
+  std::string suffix{};  ///< only files whose name ends so, such as "-wal"; empty: any file
   Failure with = Failure::io;
   FailedSync failed_sync = FailedSync::loses_writes;
 };
@@ -154,7 +154,7 @@ class Disk {
 
   /// Called on the syncing thread right before and right after each sync takes effect, without a lock held:
   /// it may call any method, `power_cut` included. Not called after a sync that failed. Replaces an earlier
-  /// one.
+  /// one. Syncs happen until the last connection is closed, so what the hook uses must live that long.
   void on_sync(std::function<void(const SyncPoint&)> hook);
 
   /// The names of all files, sorted, as a process sees them.

@@ -14,8 +14,8 @@ constexpr std::uint64_t kSector = 512;
 
 /// What of one change reaches the disk.
 struct Fate {
-  std::vector<bool> sectors;  ///< of a write: one per sector of the file that it touches
-  bool size = false;          ///< of a truncation: it survives; of a write: the file grows, if only by zeros
+  std::vector<bool> sectors{};  ///< of a write: one per sector of the file that it touches
+  bool size = false;  ///< of a truncation: it survives; of a write: the file grows, if only by zeros
 
   bool survives() const { return size || std::ranges::find(sectors, true) != sectors.end(); }
 };

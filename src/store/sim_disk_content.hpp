@@ -23,7 +23,7 @@ std::uint64_t below(Dice& dice, std::uint64_t limit);
 /// A change that has not been synced.
 struct Change {
   std::uint64_t offset = 0;  ///< of a truncation: the new size
-  std::string bytes;
+  std::string bytes{};
   bool truncates = false;
   bool grows = false;  ///< made the file longer
 };

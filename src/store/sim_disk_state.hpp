@@ -4,10 +4,9 @@
 /// The simulated disk behind its SQLite VFS: names, files, open handles, faults and crashes.
 ///
 /// Names are a directory's content and become durable when the directory is synced, not when the file is.
-/// When that happens follows SQLite's own VFS for Unix: the first sync of a handle that was opened to create
-/// a journal or a WAL also syncs the directory, and so does a deletion that is asked to. SQLite never syncs
-/// the directory for the database file itself; its name becomes durable together with that of its first
-/// journal.
+/// When that happens follows SQLite's own VFS for Unix: the first sync of a handle opened to create a
+/// journal or a WAL also syncs the directory, and so does a deletion that is asked to. SQLite never syncs the
+/// directory for the database file itself; its name becomes durable together with that of its first journal.
 
 #include <cstddef>
 #include <cstdint>

@@ -246,7 +246,10 @@ void register_vfs(DiskState& state) {
                .xSleep = sleep_us,
                .xCurrentTime = current_time,
                .xGetLastError = last_error,
-               .xCurrentTimeInt64 = current_time_ms};
+               .xCurrentTimeInt64 = current_time_ms,
+               .xSetSystemCall = nullptr,
+               .xGetSystemCall = nullptr,
+               .xNextSystemCall = nullptr};
   const int result = sqlite3_vfs_register(&state.vfs, 0);
   PAWL_ASSERT(result == SQLITE_OK, "SQLite accepts a VFS", result);
 }

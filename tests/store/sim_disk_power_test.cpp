@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// SQLite on the simulated disk through power cuts: what it promises holds, and what it does not promise
-// breaks.
+// SQLite on the simulated disk through power cuts: what it promises holds, what it does not promise breaks.
 #include <gtest/gtest.h>
+
+#include <map>
+#include <set>
 
 #include "tests/store/sim_disk_database.hpp"
 
@@ -96,7 +98,7 @@ TEST(PowerLoss, ADeletedJournalMayComeBackAndUndoTheLastTransactionUnlessTheDire
 
 TEST(PowerLoss, ACutBetweenTwoSyncsKeepsWhatWasAcknowledged) {
   for (const Unsynced unsynced : kPolicies) {
-    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    for (std::uint64_t seed = 0; seed < 30; ++seed) {
       const Outcome outcome = cut_afterwards(seed, unsynced, {});
       ASSERT_EQ(outcome.found.problem, "") << "seed " << seed;
       ASSERT_EQ(outcome.found.transactions, 12) << "seed " << seed;
@@ -123,7 +125,7 @@ TEST(PowerLoss, WithSynchronousOffNothingIsLeftWhenNothingUnsyncedIsKept) {
 TEST(PowerLoss, ATornAndReorderedWalTailIsRecoveredToAPrefixOfTheTransactions) {
   int partly = 0;
   int damaged = 0;
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
     Disk disk{seed};
     Connection db(disk);
     // NORMAL syncs the WAL at checkpoints only, and there are none after the first transactions.
@@ -142,8 +144,8 @@ TEST(PowerLoss, ATornAndReorderedWalTailIsRecoveredToAPrefixOfTheTransactions) {
     partly += found.transactions > 0 && found.transactions < 12 ? 1 : 0;
     damaged += wal.starts_with(left) ? 0 : 1;
   }
-  EXPECT_GT(partly, 30) << "the cuts hit the middle of the tail";
-  EXPECT_GT(damaged, 30) << "what is left of the WAL is more than cut short";
+  EXPECT_GT(partly, 10) << "the cuts hit the middle of the tail";
+  EXPECT_GT(damaged, 10) << "what is left of the WAL is more than cut short";
 }
 
 TEST(PowerLoss, AKilledProcessKeepsEverythingItWroteWithoutAnySync) {
@@ -179,14 +181,14 @@ TEST(PowerLoss, AKilledProcessLeavesAHotJournalThatTheNextOneRollsBack) {
 }
 
 TEST(PowerLoss, OneRunForksAtEachOfItsSyncs) {
-  Disk disk{1};
-  Connection db(disk);
   struct Fork {
     DiskImage image;
     int acknowledged;
   };
   std::vector<Fork> forks;
   int acknowledged = 0;
+  Disk disk{1};
+  Connection db(disk);
   ASSERT_EQ(write_ledger(db, {.transactions = 0}).transactions, 0);
   disk.on_sync([&](const SyncPoint&) { forks.push_back({disk.snapshot(), acknowledged}); });
   for (int number = 1; number <= 6; ++number) {

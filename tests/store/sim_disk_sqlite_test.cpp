@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SQLite's connections side by side on the simulated disk: locks, shared memory, threads, faults.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -2,7 +2,10 @@
 // The simulated disk without SQLite between: files, names, cuts, faults.
 #include "pawl/sim_disk.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <set>
 
 #include "tests/store/sim_disk_database.hpp"
 
