@@ -33,6 +33,7 @@ struct Entry {
 constexpr auto kScenarios = std::to_array<Entry>({
     {"counter", pawl::scenarios::counter, 10ms},
     {"lease", pawl::scenarios::lease, 500ms},
+    {"engine", pawl::scenarios::engine, 10ms},
 });
 
 struct Arguments {

@@ -19,4 +19,8 @@ Result<void> lease(sim::Simulation& sim);
 /// The same, but the challenger leaves no margin for drifting clocks. Only to show that this is found.
 Result<void> lease_without_margin(sim::Simulation& sim);
 
+/// The durable engine on a simulated disk: requests, transactions, work, timers, messages and application
+/// rows happen exactly once, whatever crashes.
+Result<void> engine(sim::Simulation& sim);
+
 }  // namespace pawl::scenarios
