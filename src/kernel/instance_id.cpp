@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pawl/instance_id.hpp"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "pawl/assert.hpp"
+
+namespace pawl {
+
+std::array<std::uint8_t, 16> digest16(std::string_view bytes) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> full{};
+  unsigned int length = 0;
+  const int done = EVP_Digest(bytes.data(), bytes.size(), full.data(), &length, EVP_sha256(), nullptr);
+  PAWL_ASSERT(done == 1 && length == 32, "SHA-256 is available", length);
+  std::array<std::uint8_t, 16> first{};
+  std::copy_n(full.begin(), first.size(), first.begin());
+  return first;
+}
+
+InstanceId instance_id(std::string_view machine, std::string_view key) {
+  std::string text;
+  text.reserve(machine.size() + 1 + key.size());
+  text.append(machine).append(1, '\0').append(key);
+  return {digest16(text)};
+}
+
+std::string InstanceId::to_string() const {
+  std::string text;
+  for (const auto byte : bytes) fmt::format_to(std::back_inserter(text), "{:02x}", byte);
+  return text;
+}
+
+Result<InstanceId> parse_instance_id(std::string_view text) {
+  InstanceId id;
+  bool good = text.size() == 2 * id.bytes.size();
+  for (std::size_t i = 0; good && i < id.bytes.size(); ++i) {
+    const auto* begin = text.data() + 2 * i;
+    const auto parsed = std::from_chars(begin, begin + 2, id.bytes[i], 16);
+    good = parsed.ec == std::errc{} && parsed.ptr == begin + 2;
+  }
+  if (!good) {
+    return fail(
+        Code::invalid_argument,
+        fmt::format("'{}' is not an instance id: expected 32 hexadecimal digits", text.substr(0, 64)));
+  }
+  return id;
+}
+
+}  // namespace pawl

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Runs the application's statements on a connection: prepares them under the authorizer, keeps them prepared,
+/// binds and steps per row, compares the rows affected.
+///
+///     PAWL_CHECK(sql.run(statement, Allow::write));
+///
+/// The caller provides the transaction around it.
+
+#include <list>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "pawl/sql.hpp"
+#include "store/sqlite/authorizer.hpp"
+#include "store/sqlite/connection.hpp"
+
+namespace pawl::sqlite {
+
+/// Used by the connection's thread; must stay at its address once attached.
+class ApplicationSql {
+ public:
+  /// From now on the authorizer watches this connection, which must outlive its use.
+  void attach(Database& db);
+
+  /// Errors: `sql_refused`, `sql_failed`, `row_expectation_failed`; `disk_full`, `store_io` and `store_corrupt`
+  /// where the store itself failed, so that the whole transaction is lost.
+  Result<void> run(const Sql& sql, Allow allow);
+  Result<std::vector<std::vector<SqlValue>>> query(const Sql& sql);
+
+  /// Forgets the prepared statements: the schema has changed, so they may mean something else now.
+  void clear();
+
+ private:
+  Result<Statement*> prepared(const std::string& text, Allow allow);
+  Result<Statement> compile(const std::string& text);
+  Result<void> check_program(const std::string& text);
+  Result<void> bind(Statement& statement, const Sql& sql, const std::vector<SqlValue>& row);
+  Error failure(int code, const Sql& sql) const;
+
+  Database* db_ = nullptr;
+  Authorizer authorizer_;
+  struct Kept {
+    std::string text;
+    Statement statement;
+  };
+  std::list<Kept> kept_;  ///< the most recently used first
+  std::unordered_map<std::string_view, std::list<Kept>::iterator> by_text_;
+};
+
+}  // namespace pawl::sqlite

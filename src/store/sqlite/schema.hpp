@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// What a Pawl file looks like: its tables, by numbered migrations, its settings, and the table `pawl_meta`.
+///
+///     PAWL_CHECK(prepare_connection(db, Access::owner));
+///     PAWL_CHECK(migrate(db, make_incarnation(vfs)));
+///     PAWL_TRY(auto meta, read_meta(db));
+
+#include <cstdint>
+#include <string>
+
+#include "store/sqlite/connection.hpp"
+#include "store/store.hpp"
+
+namespace pawl::sqlite {
+
+/// "Pawl" in the file's header; tells our files from those of other programs.
+inline constexpr std::int64_t kApplicationId = 0x5061776c;
+/// The newest schema this program writes.
+inline constexpr std::int64_t kSchemaVersion = 1;
+
+/// The content of `pawl_meta`.
+struct Meta {
+  std::int64_t schema = 0;
+  std::string incarnation;
+  std::int64_t epoch = 0;
+  Seq high = 0;     ///< numbers up to this one have been given out, whatever the log holds
+  Seq flushed = 0;  ///< heads are true up to this entry; what follows is replayed from the log
+  Seq horizon = 0;
+  Time last_at{};
+};
+
+enum class Access : std::uint8_t { owner, reader };
+
+/// What was found at a path.
+enum class FileKind : std::uint8_t { empty, pawl };
+
+/// Settings of one connection.
+Result<void> prepare_connection(Database& db, Access access);
+
+/// Errors: `store_corrupt` (no database), `invalid_argument` (a database of another program), `store_newer`.
+Result<FileKind> identify(Database& db);
+
+/// Brings the file to `kSchemaVersion` in one transaction; a new file gets `incarnation`.
+Result<void> migrate(Database& db, const std::string& incarnation);
+
+Result<Meta> read_meta(Database& db);
+Result<void> write_meta(Database& db, std::string_view name, std::int64_t value);
+
+/// 32 random hexadecimal digits from the VFS, so that a simulated one decides them.
+std::string make_incarnation(const std::string& vfs);
+
+/// Whether a name is one of Pawl's own tables.
+bool is_own_table(std::string_view name);
+
+}  // namespace pawl::sqlite

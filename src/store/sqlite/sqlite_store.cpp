@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/sqlite/sqlite_store.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "store/sqlite/schema.hpp"
+
+namespace pawl::sqlite {
+
+SqliteStore::SqliteStore(SqliteOptions options)
+    : options_(std::move(options)),
+      checkpointer_(status_),
+      writer_(status_, checkpointer_, options_),
+      readers_(options_) {
+  if (!options_.now) {
+    options_.now = [] { return std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now()); };
+  }
+}
+
+SqliteStore::~SqliteStore() {
+  // What closing writes only saves the next opening some replaying; where it fails, the log still has it all.
+  static_cast<void>(writer_.close());
+}
+
+Result<void> SqliteStore::open() {
+  if (options_.path.empty() || options_.path == ":memory:") {
+    return fail(Code::invalid_argument, "a store needs the path of a file");
+  }
+  if (options_.flush_every < 1) {
+    return fail(Code::invalid_argument,
+                fmt::format("flush_every is {}, it must be positive", options_.flush_every));
+  }
+  return options_.read_only ? open_reader() : open_owner();
+}
+
+Result<StoreInfo> SqliteStore::facts(Database& db, const Meta& meta) const {
+  StoreInfo info{.incarnation = meta.incarnation, .epoch = meta.epoch, .horizon = meta.horizon};
+  PAWL_TRY(auto newest, db.prepare("SELECT seq, at FROM log ORDER BY seq DESC LIMIT 1"));
+  PAWL_TRY(const bool found, newest.row());
+  info.last = std::max(meta.horizon, found ? newest.integer(0) : 0);
+  info.last_at = std::max(meta.last_at, found ? newest.time(1) : Time{});
+  info.read_only = options_.read_only;
+  return info;
+}
+
+Result<void> SqliteStore::open_owner() {
+  const int flags = SQLITE_OPEN_READWRITE | (options_.create ? SQLITE_OPEN_CREATE : 0);
+  PAWL_TRY(auto db, Database::open(options_.path, flags, options_.vfs));
+  PAWL_TRY(lock_, OwnerLock::take(options_.path, options_.vfs, options_.now()));
+  PAWL_CHECK(prepare_connection(db, Access::owner));
+  PAWL_CHECK(migrate(db, make_incarnation(options_.vfs)));
+  // SQLite has recovered the WAL of an owner that died, but nothing says that what it found had been synced: the
+  // process may have died between write and sync, or because a sync had failed, after which the kernel takes
+  // lost pages for clean. So the content is written into the database file once more and synced there, and the
+  // new epoch is committed with a sync of its own, before anything is served.
+  sqlite3_wal_checkpoint_v2(db.get(), "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+  PAWL_TRY(auto meta, read_meta(db));
+  PAWL_CHECK(write_meta(db, "epoch", ++meta.epoch));
+  PAWL_TRY(auto info, facts(db, meta));
+  const Seq next = std::max({info.last, meta.high, meta.horizon}) + 1;
+  status_.set(std::move(info));
+  PAWL_CHECK(checkpointer_.open(options_));
+  PAWL_CHECK(writer_.open(std::move(db), next));
+  return batch_entries_.attach(writer_.database());
+}
+
+Result<void> SqliteStore::open_reader() {
+  PAWL_TRY(auto db, Database::open(options_.path, SQLITE_OPEN_READONLY, options_.vfs));
+  PAWL_CHECK(prepare_connection(db, Access::reader));
+  PAWL_TRY(const auto kind, identify(db));
+  if (kind == FileKind::empty)
+    return fail(Code::invalid_argument, fmt::format("'{}' holds no store", options_.path));
+  PAWL_TRY(const auto meta, read_meta(db));
+  PAWL_TRY(auto info, facts(db, meta));
+  status_.set(std::move(info));
+  return {};
+}
+
+Result<Seq> SqliteStore::apply(const Write& write) { return writer_.apply(write); }
+Result<void> SqliteStore::put(std::span<const Ephemeral> values) { return writer_.put(values); }
+Result<void> SqliteStore::commit() { return writer_.commit(); }
+void SqliteStore::discard() { writer_.discard(); }
+Result<void> SqliteStore::checkpoint() { return checkpointer_.run(); }
+Result<void> SqliteStore::execute(std::span<const Sql> statements) { return writer_.execute(statements); }
+
+Result<void> SqliteStore::load(const std::function<void(const StoredHead&)>& visit) {
+  return reading([&](Reader& reader) { return reader.entries().load(visit); });
+}
+
+Result<std::optional<Entry>> SqliteStore::head_entry(const InstanceId& id, Seq seq) {
+  return reading([&](Reader& reader) { return reader.entries().head_entry(id, seq); });
+}
+
+Result<std::vector<Entry>> SqliteStore::history(const InstanceId& id, Seq head, Seq before,
+                                                std::size_t limit) {
+  return reading([&](Reader& reader) { return reader.entries().history(id, head, before, limit); });
+}
+
+Result<std::vector<Entry>> SqliteStore::feed(Seq after, std::size_t limit) {
+  return reading([&](Reader& reader) { return reader.entries().feed(after, limit); });
+}
+
+Result<std::optional<StoredRequest>> SqliteStore::find_request(const std::array<std::uint8_t, 16>& id) {
+  if (writer_.batch_is_mine()) {
+    PAWL_CHECK(status_.usable());
+    batch_entries_.forget_machines();
+    return batch_entries_.find_request(id);
+  }
+  return reading([&](Reader& reader) { return reader.entries().find_request(id); });
+}
+
+Result<std::vector<Ephemeral>> SqliteStore::ephemerals(const InstanceId& id) {
+  return reading([&](Reader& reader) { return reader.entries().ephemerals(id); });
+}
+
+Result<Seq> SqliteStore::seq_before(Time time) {
+  return reading([&](Reader& reader) { return reader.entries().seq_before(time); });
+}
+
+Result<std::vector<std::vector<SqlValue>>> SqliteStore::query(const Sql& statement) {
+  return reading([&](Reader& reader) { return reader.application().query(statement); });
+}
+
+}  // namespace pawl::sqlite
+
+namespace pawl {
+
+Result<std::unique_ptr<Store>> open_sqlite(SqliteOptions options) {
+  const auto path = options.path;
+  auto store = std::make_unique<sqlite::SqliteStore>(std::move(options));
+  if (auto opened = store->open(); !opened) {
+    return fail(std::move(opened).error().while_(fmt::format("opening the store '{}'", path)));
+  }
+  return std::unique_ptr<Store>(std::move(store));
+}
+
+}  // namespace pawl

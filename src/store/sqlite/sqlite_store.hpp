@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// The SQLite store: puts the parts together. `open_sqlite` in store.hpp makes one.
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "store/sqlite/checkpointer.hpp"
+#include "store/sqlite/owner_lock.hpp"
+#include "store/sqlite/reader.hpp"
+#include "store/sqlite/status.hpp"
+#include "store/sqlite/writer.hpp"
+#include "store/store.hpp"
+
+namespace pawl::sqlite {
+
+/// Thread-safe as `Store` says.
+class SqliteStore final : public Store {
+ public:
+  explicit SqliteStore(SqliteOptions options);
+  ~SqliteStore() override;
+
+  Result<void> open();
+
+  StoreInfo info() const override { return status_.info(); }
+  Result<Seq> apply(const Write& write) override;
+  Result<void> put(std::span<const Ephemeral> values) override;
+  Result<void> commit() override;
+  void discard() override;
+
+  Result<void> load(const std::function<void(const StoredHead&)>& visit) override;
+  Result<std::optional<Entry>> head_entry(const InstanceId& id, Seq seq) override;
+  Result<std::vector<Entry>> history(const InstanceId& id, Seq head, Seq before, std::size_t limit) override;
+  Result<std::vector<Entry>> feed(Seq after, std::size_t limit) override;
+  Result<std::optional<StoredRequest>> find_request(const std::array<std::uint8_t, 16>& id) override;
+  Result<std::vector<Ephemeral>> ephemerals(const InstanceId& id) override;
+
+  Result<bool> retain(Seq horizon, Seq forget) override;
+  Result<Seq> seq_before(Time time) override;
+  Result<void> checkpoint() override;
+  Result<void> backup(const std::string& path, const std::function<void(double)>& progress) override;
+  Result<StoreCheck> check() override;
+  Result<void> execute(std::span<const Sql> statements) override;
+  Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement) override;
+
+ private:
+  Result<void> open_owner();
+  Result<void> open_reader();
+  Result<StoreInfo> facts(Database& db, const Meta& meta) const;
+  /// Runs `read` on a reading connection.
+  template <class Read>
+  auto reading(Read read) -> decltype(read(std::declval<Reader&>()));
+
+  SqliteOptions options_;
+  Status status_;
+  OwnerLock lock_;  ///< outlives every connection
+  Checkpointer checkpointer_;
+  Writer writer_;
+  EntryReader batch_entries_;  ///< reads through the writer's connection
+  ReaderPool readers_;
+};
+
+template <class Read>
+auto SqliteStore::reading(Read read) -> decltype(read(std::declval<Reader&>())) {
+  PAWL_CHECK(status_.usable());
+  PAWL_TRY(auto reader, readers_.lease());
+  return read(*reader.operator->());
+}
+
+}  // namespace pawl::sqlite

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/sqlite/status.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace pawl::sqlite {
+
+void Status::set(StoreInfo info) {
+  const std::scoped_lock lock(mutex_);
+  info_ = std::move(info);
+}
+
+StoreInfo Status::info() const {
+  const std::scoped_lock lock(mutex_);
+  return info_;
+}
+
+Seq Status::last() const {
+  const std::scoped_lock lock(mutex_);
+  return info_.last;
+}
+
+Result<void> Status::usable() const {
+  if (!poisoned()) return {};
+  const std::scoped_lock lock(mutex_);
+  return fail(Code::store_poisoned, "an earlier write failed, so the store must be opened again: " + cause_);
+}
+
+Result<void> Status::writable() const {
+  PAWL_CHECK(usable());
+  const std::scoped_lock lock(mutex_);
+  if (info_.read_only) return fail(Code::store_read_only, "the store was opened for reading only");
+  return {};
+}
+
+void Status::poison(const Error& cause) {
+  const std::scoped_lock lock(mutex_);
+  if (cause_.empty()) cause_ = cause.to_string();
+  poisoned_.store(true, std::memory_order_release);
+}
+
+void Status::committed(Seq last, Time at) {
+  const std::scoped_lock lock(mutex_);
+  info_.last = std::max(info_.last, last);
+  info_.last_at = std::max(info_.last_at, at);
+}
+
+void Status::cut(Seq horizon) {
+  const std::scoped_lock lock(mutex_);
+  info_.horizon = std::max(info_.horizon, horizon);
+}
+
+}  // namespace pawl::sqlite

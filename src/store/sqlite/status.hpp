@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// What the parts of an open store know together: its facts, and whether a failed write has poisoned it.
+///
+///     PAWL_CHECK(status.usable());
+///     status.committed(last, at);
+
+#include <atomic>
+#include <mutex>
+#include <string>
+
+#include "store/store.hpp"
+
+namespace pawl::sqlite {
+
+/// Thread-safe.
+class Status {
+ public:
+  void set(StoreInfo info);
+  StoreInfo info() const;
+  Seq last() const;
+
+  /// Error: `store_poisoned`, with the first failure.
+  Result<void> usable() const;
+  /// Also `store_read_only`.
+  Result<void> writable() const;
+
+  /// After a failed write or sync nobody knows what the disk holds: everything is refused from now on.
+  void poison(const Error& cause);
+  bool poisoned() const { return poisoned_.load(std::memory_order_acquire); }
+
+  void committed(Seq last, Time at);
+  void cut(Seq horizon);
+
+ private:
+  mutable std::mutex mutex_;
+  StoreInfo info_;
+  std::string cause_;
+  std::atomic<bool> poisoned_ = false;
+};
+
+}  // namespace pawl::sqlite

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// The writer's other half: heads written behind, and how a batch ends, well or badly.
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "store/sqlite/writer.hpp"
+
+namespace pawl::sqlite {
+
+Result<void> Writer::write_head(const InstanceId& id, const DirtyHead& head) {
+  auto& statement = head.begins ? insert_head_ : update_head_;
+  statement.bind_blob(1, id.bytes);
+  statement.bind(2, head.machine);
+  statement.bind(3, head.generation);
+  statement.bind(4, head.version);
+  statement.bind(5, head.seq);
+  statement.bind_text(6, head.state);
+  statement.bind(7, head.at);
+  statement.bind(8, std::int64_t{head.finished});
+  statement.bind(9, std::int64_t{head.has_extra});
+  if (head.begins) {
+    statement.bind_text(10, head.key);
+    statement.bind_optional_text(11, head.partition);
+    statement.bind(12, head.created_at);
+  }
+  PAWL_CHECK(statement.run());
+  if (sqlite3_changes64(db_.get()) != 1) {
+    return fail(Code::store_corrupt,
+                fmt::format("the log continues instance {}, which has no head", id.to_string()),
+                {{"id", id.to_string()}});
+  }
+  return {};
+}
+
+Result<void> Writer::write_slice(std::size_t most) {
+  const auto rows = heads_.slice(most);
+  if (rows.empty()) return {};
+  for (const auto& [id, head] : rows) PAWL_CHECK(write_head(id, head));
+  if (heads_.ends_round(most)) PAWL_CHECK(mark("flushed", heads_.round_mark()));
+  slice_ = rows.size();
+  return {};
+}
+
+Result<void> Writer::write_all_heads() {
+  heads_.start_full_round(status_.last());
+  PAWL_CHECK(write_slice(std::numeric_limits<std::size_t>::max() / 2));
+  return mark("flushed", status_.last());
+}
+
+Result<void> Writer::mark(std::string_view name, std::int64_t value) {
+  update_meta_.bind_text(1, name);
+  update_meta_.bind(2, value);
+  return update_meta_.run();
+}
+
+Result<void> Writer::end_transaction() {
+  if (auto done = commit_.run(); !done) return fail(lost(std::move(done).error()));
+  if (batch_last_ != 0) status_.committed(batch_last_, batch_at_);
+  heads_.advance(slice_);
+  heads_.take_batch();
+  new_machines_.clear();
+  forget_batch();
+  // The batch is durable whatever happens here; a failure is found in the status by the next call.
+  static_cast<void>(checkpointer_.bound(wal_pages_));
+  return {};
+}
+
+void Writer::forget_batch() {
+  for (const auto& name : new_machines_) machines_.erase(name);
+  new_machines_.clear();
+  last_number_ = 0;
+  heads_.drop_batch();
+  slice_ = 0;
+  batch_last_ = 0;
+  batch_at_ = {};
+  in_batch_ = false;
+  batch_thread_ = std::thread::id{};
+}
+
+void Writer::roll_back() {
+  // SQLite may have rolled back by itself. Where this fails the connection holds nothing durable either.
+  if (db_.in_transaction()) sqlite3_step(rollback_.get());
+  rollback_.reset();
+  forget_batch();
+}
+
+void Writer::discard() {
+  if (in_batch_) roll_back();
+}
+
+Error Writer::lost(Error error) {
+  roll_back();
+  const bool goes_on = error.code() == Code::disk_full && !db_.in_transaction();
+  if (!goes_on) {
+    status_.poison(error);
+    // Closing must not move a WAL whose content is in doubt; the next opening recovers it.
+    sqlite3_db_config(db_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  }
+  return error;
+}
+
+Result<void> Writer::close() {
+  if (!db_ || status_.poisoned()) return {};
+  discard();
+  return between_batches([&]() -> Result<void> {
+    PAWL_CHECK(mark("high", next_ - 1));
+    return mark("last_at", status_.info().last_at.time_since_epoch().count());
+  });
+}
+
+}  // namespace pawl::sqlite

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// The store: an ordered log of entries, the newest entry of each instance (its head), and little else. It
+/// knows nothing of machines; it decides nothing except that what `commit` acknowledged is durable. One
+/// conformance suite (tests/store) defines it for every implementation.
+///
+///     PAWL_TRY(auto store, open_sqlite({.path = "pawl.db"}));
+///     PAWL_TRY(const auto seq, store->apply({.entries = entries}));   // joins the open batch
+///     PAWL_CHECK(store->commit());                                    // everything applied is durable now
+///
+/// The owner calls `apply`, `commit`, `discard` and the maintenance calls from one thread at a time; the
+/// reading calls are safe from any thread and see only what is durable.
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pawl/error.hpp"
+#include "pawl/instance_id.hpp"
+#include "pawl/sql.hpp"
+#include "pawl/time.hpp"
+
+namespace pawl {
+
+/// Position in the log; the first is 1. Never reused, also not after deletion.
+using Seq = std::int64_t;
+
+/// What an entry records.
+enum class EntryKind : std::uint8_t {
+  created = 1,   ///< the instance, or its next generation, began
+  fired = 2,     ///< an event made a transition
+  recovery = 3,  ///< the owner restarted and mapped the state
+  work = 4,      ///< bookkeeping of pending work: an attempt was counted, failed or was given up
+  timer = 5,     ///< a timer was consumed without a transition, because its event was refused
+  message = 6,   ///< a message to another partition was acknowledged or refused
+};
+
+/// Marks the transaction of a request id; `content` tells a repeat from a different request.
+struct RequestTag {
+  std::array<std::uint8_t, 16> id{};
+  std::int64_t content = 0;
+  bool operator==(const RequestTag&) const = default;
+};
+
+/// One entry to be written. Views are borrowed for the duration of `apply`.
+struct EntryView {
+  InstanceId id;
+  EntryKind kind = EntryKind::fired;
+  std::string_view machine;  ///< stored name
+  std::string_view key;      ///< the instance's full key, on every entry that begins a generation, else empty
+  std::string_view partition;  ///< likewise; empty where it is the instance's own id
+  std::int64_t version = 0;
+  std::int64_t generation = 1;
+  Seq prev = 0;  ///< the instance's entry before this one, 0 for the first
+  std::string_view state;
+  std::int64_t schema = 1;
+  Time at{};
+  std::string_view event;    ///< name, empty for `created`
+  std::string_view payload;  ///< JSON
+  std::string_view data;     ///< JSON, after the transition
+  std::string_view extra;    ///< JSON: timers, pending work, messages; empty where there are none
+  bool finished = false;     ///< the state is terminal
+};
+
+/// One entry as read back.
+struct Entry {
+  Seq seq = 0;
+  InstanceId id;
+  EntryKind kind = EntryKind::fired;
+  std::string machine;
+  std::string key;
+  std::string partition;
+  std::int64_t version = 0;
+  std::int64_t generation = 1;
+  Seq prev = 0;
+  std::string state;
+  std::int64_t schema = 1;
+  Time at{};
+  std::string event;
+  std::string payload;
+  std::string data;
+  std::string extra;
+  bool finished = false;
+  bool operator==(const Entry&) const = default;
+};
+
+/// One transaction: entries of one partition, the application's statements, and perhaps a request id.
+struct Write {
+  std::span<const EntryView> entries;
+  std::span<const Sql> sql;
+  std::optional<RequestTag> request;
+};
+
+/// The newest durable entry of an instance, as loaded at opening. Key and partition are always set.
+struct StoredHead {
+  InstanceId id;
+  std::string_view machine;
+  std::string_view key;
+  std::string_view partition;
+  std::int64_t version = 0;
+  std::int64_t generation = 1;
+  Seq seq = 0;
+  std::string_view state;
+  Time created_at{};  ///< of the present generation
+  Time at{};
+  std::string_view extra;  ///< empty where the newest entry has none
+  bool finished = false;
+};
+
+/// What a repeated request gets: the entries of the first one, in order.
+struct StoredRequest {
+  std::int64_t content = 0;
+  std::vector<Entry> entries;
+};
+
+/// A value kept beside an instance: not logged, the newest wins, written together with a later commit.
+struct Ephemeral {
+  InstanceId id;
+  std::string name;
+  std::string value;  ///< JSON; empty removes it
+  Time at{};
+};
+
+/// Facts about an opened store.
+struct StoreInfo {
+  std::string incarnation;  ///< 32 hexadecimal digits; a restored backup has another one
+  std::int64_t epoch = 0;   ///< grows with each opening by an owner
+  Seq last = 0;             ///< newest durable entry
+  Seq horizon = 0;          ///< entries up to and including this one have been cut away
+  Time last_at{};           ///< time of the newest entry; log time never goes below
+  bool read_only = false;
+};
+
+/// Result of an integrity check: empty `problems` means sound.
+struct StoreCheck {
+  std::vector<std::string> problems;
+  std::int64_t entries = 0;
+  std::int64_t heads = 0;
+};
+
+class Store {
+ public:
+  Store() = default;
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+  virtual ~Store() = default;
+
+  virtual StoreInfo info() const = 0;
+
+  // Writing, by the owner.
+
+  /// Adds a transaction to the open batch and returns the seq of its first entry; the others follow on. A
+  /// refusal concerns this transaction alone and leaves the batch as it was.
+  /// Errors: `sql_refused`, `sql_failed`, `row_expectation_failed`, `too_large`, `store_poisoned`,
+  /// `store_read_only`; `disk_full` and `store_io` discard the whole batch.
+  virtual Result<Seq> apply(const Write& write) = 0;
+
+  /// Joins the open batch, too.
+  virtual Result<void> put(std::span<const Ephemeral> values) = 0;
+
+  /// Makes the open batch durable. `disk_full`: nothing of the batch was applied and the store goes on. Any
+  /// other error poisons the store: whether the batch is durable shows only when it is opened again.
+  virtual Result<void> commit() = 0;
+
+  /// Drops the open batch; the numbers it took are not used again.
+  virtual void discard() = 0;
+
+  // Reading, from any thread.
+
+  /// Every head, in no particular order; extra and key are valid during the call of `visit` only.
+  virtual Result<void> load(const std::function<void(const StoredHead&)>& visit) = 0;
+
+  /// The newest entry of an instance, or nothing. `seq` is where its head says it is.
+  virtual Result<std::optional<Entry>> head_entry(const InstanceId& id, Seq seq) = 0;
+
+  /// Entries of an instance, newest first, from `before` (exclusive; 0: from the newest) at most `limit`.
+  /// `head` is the instance's newest entry. Stops at the horizon.
+  virtual Result<std::vector<Entry>> history(const InstanceId& id, Seq head, Seq before,
+                                             std::size_t limit) = 0;
+
+  /// Entries after a position, in order. Error: `cursor_expired` where `after` lies below the horizon.
+  virtual Result<std::vector<Entry>> feed(Seq after, std::size_t limit) = 0;
+
+  /// The transaction of a request id. Sees the open batch as well, when called by the owner's thread.
+  virtual Result<std::optional<StoredRequest>> find_request(const std::array<std::uint8_t, 16>& id) = 0;
+
+  virtual Result<std::vector<Ephemeral>> ephemerals(const InstanceId& id) = 0;
+
+  // Maintenance, by the owner, between batches.
+
+  /// Cuts the log up to `horizon` (at most the newest entry): heads below it carry their entry themselves.
+  /// Finished instances whose newest entry is at or below `forget` lose their head as well. Does a bounded
+  /// part and returns false while more is left to do.
+  virtual Result<bool> retain(Seq horizon, Seq forget) = 0;
+
+  /// The last entry older than `time`; 0 where there is none.
+  virtual Result<Seq> seq_before(Time time) = 0;
+
+  /// Moves what the log has grown by into its final place; bounded in time. Called from a thread of its own.
+  virtual Result<void> checkpoint() = 0;
+
+  /// Writes a copy that is a store of its own, with another incarnation, while this one goes on. From any
+  /// thread.
+  virtual Result<void> backup(const std::string& path, const std::function<void(double)>& progress) = 0;
+
+  /// Reads everything and compares heads with the log. From any thread.
+  virtual Result<StoreCheck> check() = 0;
+
+  /// Statements of the application's own schema (CREATE TABLE …), at start-up, in one durable transaction.
+  virtual Result<void> execute(std::span<const Sql> statements) = 0;
+
+  /// A SELECT of the application, from any thread; each row as values.
+  virtual Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement) = 0;
+};
+
+/// How to open a SQLite store.
+struct SqliteOptions {
+  std::string path;
+  bool read_only = false;
+  bool create = true;
+  std::int64_t flush_every = 8192;                 ///< transitions between two updates of the heads
+  std::size_t entry_bytes = std::size_t{1} << 20;  ///< limit of one entry's texts together
+  std::string vfs;                                 ///< name of a registered SQLite VFS; empty: the system's
+  std::function<Time()> now;                       ///< for the owner's record; default: the system's clock
+};
+
+/// Errors: `store_locked` (by whom), `store_newer`, `store_corrupt` (where), `store_io`, `invalid_argument`.
+Result<std::unique_ptr<Store>> open_sqlite(SqliteOptions options);
+
+}  // namespace pawl
