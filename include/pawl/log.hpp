@@ -68,6 +68,7 @@ class LogValue {
   using Variant =
       std::variant<std::string_view, bool, std::int64_t, std::uint64_t, double, Duration, Time, Redacted>;
 
+  // NOLINTBEGIN(google-explicit-constructor): converting is what it is for.
   template <std::convertible_to<std::string_view> T>
   LogValue(const T& text) : value_(std::string_view(text)) {}
   LogValue(const char* text)
@@ -88,6 +89,7 @@ class LogValue {
   LogValue(std::chrono::sys_time<D> value) : value_(std::chrono::time_point_cast<Duration>(value)) {}
   LogValue(const Secret&) : value_(Redacted{}) {}
   LogValue(Redacted value) : value_(value) {}
+  // NOLINTEND(google-explicit-constructor)
 
   const Variant& get() const noexcept { return value_; }
 

@@ -125,7 +125,7 @@ void Logger::set_level(LogLevel level) const noexcept {
 
 void Logger::write(LogLevel level, std::string_view message, std::span<const LogField> fields) const {
   // Usual lines have few fields: no allocation for them.
-  std::array<std::byte, 16 * sizeof(LogField)> room;
+  std::array<std::byte, 16 * sizeof(LogField)> room{};
   std::pmr::monotonic_buffer_resource memory(room.data(), room.size());
   std::pmr::vector<LogField> all(&memory);
   all.reserve(fields.size() + (bound_ == nullptr ? 0 : bound_->fields.size()));
