@@ -53,7 +53,8 @@ struct EngineOptions {
   std::optional<Duration> keep{};                    ///< how long log entries are kept; by default for ever
   std::optional<Duration> forget_finished{};  ///< how long finished instances are kept; by default for ever
   Duration checkpoint_every = std::chrono::milliseconds(500);
-  Logger log{};  ///< silent by default
+  Duration retain_every = std::chrono::minutes(1);  ///< how often the log is cut, while there are commits
+  Logger log{};                                     ///< silent by default
 };
 
 /// What opening found.
@@ -69,7 +70,8 @@ struct OpenReport {
 /// Reads instances and collects sends; see `Engine::atomically`.
 class Atomic;
 
-/// Follows the log from a cursor; see `Engine::subscribe`. Used by one thread at a time.
+/// Follows the log from a cursor; see `Engine::subscribe`. Used by one thread at a time. Once the engine is
+/// destroyed it returns `stopped`; its cursor can be given to the next engine on the same store.
 class Subscription {
  public:
   /// The next entries, at most `limit`, at once; empty where there are none yet.
@@ -84,10 +86,11 @@ class Subscription {
 
  private:
   friend class Engine;
-  Subscription(std::shared_ptr<EngineCore> core, std::int64_t after)
-      : core_(std::move(core)), after_(after) {}
+  Subscription(std::shared_ptr<EngineCore> core, std::int64_t after, std::string cursor)
+      : core_(std::move(core)), after_(after), cursor_(std::move(cursor)) {}
   std::shared_ptr<EngineCore> core_;
   std::int64_t after_;
+  std::string cursor_;
 };
 
 /// Thread-safe. Destroying it stops: running work is asked to stop and awaited, waiting requests get

@@ -9,7 +9,8 @@
 ///                        .sql({.text = "UPDATE route SET target = ?1", .rows = {{"b"}}, .expect = 1})
 ///                        .request_id("failover-17"));
 ///
-/// A value; building it does nothing. Encoding errors are kept and returned by `commit`.
+/// A value; building it does nothing. Encoding errors are kept and returned by `commit`. An instance may be
+/// named once.
 
 #include <cstdint>
 #include <memory>

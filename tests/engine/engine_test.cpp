@@ -253,6 +253,17 @@ TEST_F(EngineTest, ASubscriberResumesItsCursorAndMissesNothing) {
   EXPECT_EQ(code_of(world->subscribe("0123.7")), Code::cursor_invalid);
 }
 
+TEST_F(EngineTest, ASubscriptionMayOutliveItsEngine) {
+  ASSERT_TRUE(world->create<counter>("c"));
+  auto subscription = world->subscribe("begin").value();
+  ASSERT_EQ(subscription.poll(1).value().size(), 1U);
+  world.stop();
+  EXPECT_EQ(code_of(subscription.poll()), Code::stopped);
+  world.start();
+  ASSERT_TRUE(world->create<counter>("d"));
+  EXPECT_EQ(world->subscribe(subscription.cursor()).value().poll().value().front().key, "d");
+}
+
 TEST_F(EngineTest, WaitingForAStateEndsWhenItIsReached) {
   ASSERT_TRUE(world->create<member>("m"));
   world->submit(Transaction{}.send<member>("m", Promote{}), [](const auto&) {});

@@ -8,6 +8,7 @@
 
 #include "kernel/engine/core.hpp"
 #include "pawl/assert.hpp"
+#include "pawl/sim.hpp"
 
 namespace pawl {
 namespace {
@@ -122,9 +123,13 @@ void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const W
     Result<Reply> result;
     try {
       result = (*run)(context, work.payload);
+    } catch (const sim::Crashed&) {
+      throw;
     } catch (const std::exception& thrown) {
       result = fail(Code::work_threw,
                     fmt::format("the handler of work \"{}\" threw: {}", work.name, thrown.what()));
+    } catch (...) {
+      result = fail(Code::work_threw, fmt::format("the handler of work \"{}\" threw", work.name));
     }
     lane_->post([this, key, machine, attempt = work.attempt, result = std::move(result)]() mutable {
       work_returned(key, machine, attempt, std::move(result));

@@ -129,6 +129,7 @@ void EngineCore::close() {
   for (const auto& gate : entry_waiters_) gate->open();
   for (const auto& [id, waiter] : state_waiters_) waiter.gate->open();
   entry_waiters_.clear();
+  const std::unique_lock closing(closing_mutex_);
   store_.reset();
 }
 

@@ -89,7 +89,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
                                   const std::vector<std::string>& states, std::optional<Duration> timeout);
   Result<Seq> parse_cursor(std::string_view cursor) const;
   std::string make_cursor(Seq seq) const;
-  Result<std::vector<LogEvent>> feed(Seq after, std::size_t limit) const;
+  Result<std::vector<LogEvent>> follow(Seq after, std::size_t limit) const;
   bool wait_for_entries(Seq after, std::optional<Duration> timeout);
   Seq partition_seq(std::string_view partition) const;
   std::vector<std::string> partition_keys(std::string_view machine, std::string_view partition) const;
@@ -237,6 +237,8 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::atomic<std::size_t> timer_count_{0};
   std::atomic<std::size_t> running_count_{0};
   std::atomic<bool> checkpoint_scheduled_{false};
+  bool retention_scheduled_ = false;
+  mutable std::shared_mutex closing_mutex_;  // a subscription may outlive the engine, and with it the store
 
   // Last, so that their tasks end before what they use.
   std::unique_ptr<Lane> maintenance_;

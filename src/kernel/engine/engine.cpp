@@ -32,6 +32,7 @@ void Engine::submit(Transaction transaction,
 Result<std::vector<Instance>> Engine::atomically(std::string partition,
                                                  const std::function<Result<void>(Atomic&)>& change,
                                                  int attempts) {
+  if (partition.empty()) return fail(Code::invalid_argument, "atomically needs the name of a partition");
   for (int attempt = 1;; ++attempt) {
     Request::PartitionGuard guard{partition, core_->partition_seq(partition)};
     Atomic atomic(*core_, partition);
@@ -61,7 +62,7 @@ Result<Instance> Engine::wait_for(std::string_view machine, std::string_view key
 
 Result<Subscription> Engine::subscribe(std::string_view cursor) const {
   PAWL_TRY(const auto after, core_->parse_cursor(cursor));
-  return Subscription(core_, after);
+  return Subscription(core_, after, core_->make_cursor(after));
 }
 
 Result<std::vector<std::vector<SqlValue>>> Engine::query(const Sql& statement) const {
@@ -101,8 +102,11 @@ Result<void> Engine::backup(const std::string& path, const std::function<void(do
 Result<std::vector<std::string>> Engine::check() const { return core_->check(); }
 
 Result<std::vector<LogEvent>> Subscription::poll(std::size_t limit) {
-  PAWL_TRY(auto events, core_->feed(after_, limit));
-  if (!events.empty()) after_ = events.back().seq;
+  PAWL_TRY(auto events, core_->follow(after_, limit));
+  if (!events.empty()) {
+    after_ = events.back().seq;
+    cursor_ = events.back().cursor;
+  }
   return events;
 }
 
@@ -111,7 +115,7 @@ Result<std::vector<LogEvent>> Subscription::next(std::optional<Duration> timeout
   return poll(limit);
 }
 
-std::string Subscription::cursor() const { return core_->make_cursor(after_); }
+std::string Subscription::cursor() const { return cursor_; }
 
 Result<Instance> Atomic::read(std::string_view machine, std::string_view key) const {
   PAWL_TRY(auto instance, core_.read(machine, key));

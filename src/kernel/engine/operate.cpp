@@ -102,6 +102,15 @@ EngineStats EngineCore::stats() const {
 
 /// Once per interval in which something was written, never in between: an idle engine does nothing.
 void EngineCore::schedule_maintenance() {
+  const bool retains = options_.keep || options_.forget_finished;
+  if (lane_ && retains && !std::exchange(retention_scheduled_, true)) {
+    lane_->after(options_.retain_every, [this] {
+      retention_scheduled_ = false;
+      retain_on_lane([this](const Result<void>& done) {
+        if (!done) options_.log.warn("retention failed", {{"error", done.error().to_string()}});
+      });
+    });
+  }
   if (!maintenance_ || checkpoint_scheduled_.exchange(true)) return;
   maintenance_->after(options_.checkpoint_every, [this] {
     checkpoint_scheduled_ = false;

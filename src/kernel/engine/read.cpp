@@ -266,8 +266,10 @@ Result<Seq> EngineCore::parse_cursor(std::string_view cursor) const {
   return seq;
 }
 
-Result<std::vector<LogEvent>> EngineCore::feed(Seq after, std::size_t limit) const {
+Result<std::vector<LogEvent>> EngineCore::follow(Seq after, std::size_t limit) const {
   std::vector<LogEvent> events;
+  const std::shared_lock open(closing_mutex_);
+  if (!store_) return fail(Code::stopped, "the engine has stopped");
   if (after >= durable_seq_) return events;
   PAWL_TRY(auto entries, store_->feed(after, std::clamp<std::size_t>(limit, 1, 10'000)));
   for (auto& entry : entries) events.push_back(to_event(std::move(entry)));
