@@ -244,7 +244,8 @@ TEST_F(EngineTest, ASubscriberResumesItsCursorAndMissesNothing) {
   world.restart();
   auto resumed = world->subscribe(cursor).value();
   std::vector<std::string> payloads;
-  for (const auto& event : resumed.poll().value()) {
+  const auto missed = resumed.poll().value();
+  for (const auto& event : missed) {
     payloads.push_back(event.payload);
     EXPECT_EQ(event.key, "c");
   }

@@ -34,13 +34,8 @@ void EngineCore::enqueue(Request request) {
     return;
   }
   queue_.push_back(std::move(request));
-  if (std::exchange(drain_scheduled_, true)) return;
-  lock.unlock();
-  schedule_drain();
-}
-
-void EngineCore::schedule_drain() {
-  if (lane_) lane_->post([this] { drain(); });
+  // Posted under the lock: closing takes it before the lane goes away.
+  if (!std::exchange(drain_scheduled_, true)) lane_->post([this] { drain(); });
 }
 
 void EngineCore::drain() {
@@ -57,7 +52,7 @@ void EngineCore::drain() {
     drain_scheduled_ = more;
   }
   run_batch(std::move(requests));
-  if (more) schedule_drain();
+  if (more) lane_->post([this] { drain(); });
 }
 
 void EngineCore::run_batch(std::vector<Request> requests) {

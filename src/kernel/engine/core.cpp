@@ -114,9 +114,9 @@ void EngineCore::close() {
     const std::lock_guard lock(queue_mutex_);
     if (std::exchange(stopped_, true)) return;
   }
-  workers_.reset();
-  maintenance_.reset();
-  lane_.reset();
+  workers_owner_.reset();
+  maintenance_owner_.reset();
+  lane_owner_.reset();
   std::deque<Request> waiting;
   {
     const std::lock_guard lock(queue_mutex_);

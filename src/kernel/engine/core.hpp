@@ -136,7 +136,6 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   };
 
   // The lane's work (batch.cpp).
-  void schedule_drain();
   void drain();
   void run_batch(std::vector<Request> requests);
   Result<std::vector<Instance>> decide_request(Batch& batch, Request& request);
@@ -240,10 +239,14 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   bool retention_scheduled_ = false;
   mutable std::shared_mutex closing_mutex_;  // a subscription may outlive the engine, and with it the store
 
-  // Last, so that their tasks end before what they use.
-  std::unique_ptr<Lane> maintenance_;
-  std::unique_ptr<Lane> lane_;
-  std::unique_ptr<Workers> workers_;
+  // The owners come last, so that tasks end before what they use. Tasks use the plain pointers, which do not
+  // change while their owners are destroyed.
+  Lane* maintenance_ = nullptr;
+  Lane* lane_ = nullptr;
+  Workers* workers_ = nullptr;
+  std::unique_ptr<Lane> maintenance_owner_;
+  std::unique_ptr<Lane> lane_owner_;
+  std::unique_ptr<Workers> workers_owner_;
 };
 
 }  // namespace pawl

@@ -46,9 +46,12 @@ Result<void> EngineCore::open() {
   }
   last_at_ = std::max(store_->info().last_at, runtime_.now());
   PAWL_CHECK(load());
-  lane_ = runtime_.open_lane("engine");
-  maintenance_ = runtime_.open_lane("maintenance");
-  workers_ = runtime_.open_workers("work", {.threads = workers, .queue = std::size_t{1} << 20});
+  lane_owner_ = runtime_.open_lane("engine");
+  maintenance_owner_ = runtime_.open_lane("maintenance");
+  workers_owner_ = runtime_.open_workers("work", {.threads = workers, .queue = std::size_t{1} << 20});
+  lane_ = lane_owner_.get();
+  maintenance_ = maintenance_owner_.get();
+  workers_ = workers_owner_.get();
   PAWL_CHECK(recover());
   durable_seq_ = store_->info().last;
   // From here on the lane alone touches the heads.
