@@ -101,6 +101,8 @@ TEST_F(EngineTest, AFinishedKeyBeginsItsNextGeneration) {
   EXPECT_EQ(again.generation, 2);
   EXPECT_EQ(again.state, Count::open);
   EXPECT_EQ(again.data.sum, 7);
+  EXPECT_EQ(world->counts().at("counter").at("open"), 1U);
+  EXPECT_EQ(world->counts().at("counter").at("closed"), 0U);
   world.restart();
   EXPECT_EQ(world->get<counter>("c").value().generation, 2);
   ASSERT_TRUE(world->create<member>("m"));

@@ -131,7 +131,7 @@ void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const W
     } catch (...) {
       result = fail(Code::work_threw, fmt::format("the handler of work \"{}\" threw", work.name));
     }
-    lane_->post([this, key, machine, attempt = work.attempt, result = std::move(result)]() mutable {
+    post([this, key, machine, attempt = work.attempt, result = std::move(result)]() mutable {
       work_returned(key, machine, attempt, std::move(result));
     });
   };

@@ -303,6 +303,7 @@ void EngineCore::publish(Batch& batch) {
       publish_draft(draft);
     }
     evict();
+    if (heads_.slots() > 2 * heads_.size() + 1024) heads_.compact();
   }
   durable_seq_ = store_->info().last;
   for (const auto& item : acted)
@@ -314,6 +315,11 @@ void EngineCore::publish(Batch& batch) {
 
 void EngineCore::publish_draft(Draft& draft) {
   auto* head = heads_.find(draft.id);
+  if (head != nullptr &&
+      head->created_at != draft.created_at) {  // the next generation is listed behind the others
+    remove_head(*head);
+    head = nullptr;
+  }
   if (head == nullptr) {
     Head made;
     made.id = draft.id;
@@ -322,7 +328,6 @@ void EngineCore::publish_draft(Draft& draft) {
     made.created_at = draft.created_at;
     made.partition = static_cast<std::uint32_t>(partition_number(draft.partition));
     if (made.partition != 0) partition_members_[made.partition].push_back(draft.id);
-    key_bytes_ += draft.key.size() + sizeof(std::uint32_t);
     head = &heads_.insert(std::move(made));
   } else {
     --counts_[{head->machine, head->state}];
@@ -338,6 +343,13 @@ void EngineCore::publish_draft(Draft& draft) {
   if (head->partition != 0) partition_seqs_[head->partition] = draft.seq;
   cached_bytes_ += draft.data.size();
   ++counts_[{head->machine, head->state}];
+}
+
+void EngineCore::remove_head(const Head& head) {
+  --counts_[{head.machine, head.state}];
+  cached_bytes_ -= head.data.view().size();
+  if (head.partition != 0) std::erase(partition_members_[head.partition], head.id);
+  heads_.erase(InstanceId(head.id));
 }
 
 std::size_t EngineCore::partition_number(const std::string& partition) {

@@ -135,6 +135,9 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
     bool dirty = false;
   };
 
+  /// Posts to the lane from another thread; false where the engine is closing.
+  bool post(Task task);
+
   // The lane's work (batch.cpp).
   void drain();
   void run_batch(std::vector<Request> requests);
@@ -149,6 +152,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void publish(Batch& batch);
   void fail_batch(Batch batch, const Error& error);
   void publish_draft(Draft& draft);
+  void remove_head(const Head& head);
   void evict();
   std::size_t partition_number(const std::string& partition);
   Result<std::string> load_data(const InstanceId& id, std::uint16_t machine, Seq seq) const;
@@ -208,7 +212,6 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::map<std::string, std::uint32_t, std::less<>> partition_numbers_;
   std::vector<std::vector<InstanceId>> partition_members_{{}};
   std::size_t cached_bytes_ = 0;
-  std::size_t key_bytes_ = 0;
   std::size_t eviction_hand_ = 0;
 
   // The lane's own.
@@ -239,8 +242,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   bool retention_scheduled_ = false;
   mutable std::shared_mutex closing_mutex_;  // a subscription may outlive the engine, and with it the store
 
-  // The owners come last, so that tasks end before what they use. Tasks use the plain pointers, which do not
-  // change while their owners are destroyed.
+  // Tasks use the plain pointers, which do not change while their owners are destroyed.
   Lane* maintenance_ = nullptr;
   Lane* lane_ = nullptr;
   Workers* workers_ = nullptr;

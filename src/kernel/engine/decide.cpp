@@ -224,8 +224,8 @@ Decision Decider::operator()(const CreateInstance& create) {
     draft_.generation += 1;
   } else {
     draft_.partition = create.partition;
-    draft_.created_at = now_;
   }
+  draft_.created_at = now_;
   draft_.exists = true;
   next_data_ = create.data;
   next_state_ = definition().initial;

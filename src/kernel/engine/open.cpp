@@ -87,7 +87,6 @@ Result<void> EngineCore::load() {
       if (extras) head.extras = std::make_unique<Extras>(*std::move(extras));
     }
     note_unknown(stored, head.machine, head.state);
-    key_bytes_ += stored.key.size() + sizeof(std::uint32_t);
     loaded.push_back(std::move(head));
   }));
   if (broken) return fail(Error(*broken).while_("while loading the timers and work of an instance"));
