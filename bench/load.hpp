@@ -11,9 +11,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <ctime>
 #include <functional>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -52,10 +54,11 @@ inline double percentile(std::vector<float>& values, double part) {
   return *place;
 }
 
-/// What a request calls when it is durable, on the one thread that answers all of them.
+/// What a request calls when it is durable, on a thread of whoever answers.
 using Answered = std::move_only_function<void(bool good)>;
 
-/// One measurement. Answers come on one thread; the others begin, end and wait.
+/// One measurement. A thread of its own is the caller: it sends, collects answers and sends again, as the
+/// callers of an engine do, while others answer.
 template <class Send>
 class Load {
  public:
@@ -65,7 +68,7 @@ class Load {
   }
 
   Measured run() {
-    for (std::size_t slot = 0; slot < slots_.size(); ++slot) next(slot);
+    std::jthread caller([this] { call(); });
     std::this_thread::sleep_for(options_.warm_up);
     const auto begin = Clock::now();
     const double cpu = process_cpu_seconds();
@@ -74,7 +77,7 @@ class Load {
     phase_ = Phase::stop;
     const Seconds taken = Clock::now() - begin;
     const double used = process_cpu_seconds() - cpu;
-    while (active_ != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    caller.join();
     const auto count = static_cast<double>(latencies_.size());
     return {.per_second = count / taken.count(),
             .p50_us = percentile(latencies_, 0.5),
@@ -86,19 +89,42 @@ class Load {
  private:
   using Clock = std::chrono::steady_clock;
   enum class Phase { warm_up, measure, stop };
+  struct Answer {
+    std::size_t slot;
+    bool good;
+    Clock::time_point at;
+  };
+
+  void call() {
+    for (std::size_t slot = 0; slot < slots_.size(); ++slot) next(slot);
+    std::vector<Answer> answers;
+    while (active_ != 0) {
+      {
+        std::unique_lock lock(mutex_);
+        arrived_.wait(lock, [this] { return !answers_.empty(); });
+        answers.swap(answers_);
+      }
+      for (const auto& answer : answers) take(answer);
+      answers.clear();
+    }
+  }
 
   void next(std::size_t slot) {
     slots_[slot] = Clock::now();
-    send_(slot, [this, slot](bool good) { answered(slot, good); });
+    send_(slot, [this, slot](bool good) {
+      const std::lock_guard lock(mutex_);
+      answers_.push_back({slot, good, Clock::now()});
+      if (answers_.size() == 1) arrived_.notify_one();
+    });
   }
 
-  void answered(std::size_t slot, bool good) {
+  void take(const Answer& answer) {
     const auto phase = phase_.load(std::memory_order_relaxed);
-    if (!good) failed_ = true;
+    if (!answer.good) failed_ = true;
     if (phase == Phase::measure && latencies_.size() < latencies_.capacity()) {
-      latencies_.push_back(std::chrono::duration<float, std::micro>(Clock::now() - slots_[slot]).count());
+      latencies_.push_back(std::chrono::duration<float, std::micro>(answer.at - slots_[answer.slot]).count());
     }
-    if (good && phase != Phase::stop) return next(slot);
+    if (answer.good && phase != Phase::stop) return next(answer.slot);
     --active_;
   }
 
@@ -107,8 +133,11 @@ class Load {
   std::vector<Clock::time_point> slots_;
   std::vector<float> latencies_;
   std::atomic<Phase> phase_{Phase::warm_up};
-  std::atomic<std::size_t> active_;
-  std::atomic<bool> failed_ = false;
+  std::size_t active_;
+  bool failed_ = false;
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::vector<Answer> answers_;
 };
 
 template <class Send>

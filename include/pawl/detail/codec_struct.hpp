@@ -126,7 +126,7 @@ struct Codec {
     if constexpr (detail::is_optional<F>) {
       if (!field) return;
     }
-    out.key(name);
+    out.field(name);
     Codec<F>::write(out, field);
   }
 

@@ -57,6 +57,9 @@ void EngineCore::drain() {
 
 void EngineCore::run_batch(std::vector<Request> requests) {
   Batch batch;
+  batch.answers.reserve(requests.size());
+  batch.by_id.reserve(requests.size());
+  batch.drafts.reserve(requests.size());
   for (auto& request : requests) {
     auto outcome =
         poisoned_ ? Result<std::vector<Instance>>(fail(*poisoned_)) : decide_request(batch, request);
@@ -194,6 +197,8 @@ Result<std::vector<Instance>> EngineCore::decide_request(Batch& batch, Request& 
   }
   std::vector<Draft> staged;
   std::vector<std::optional<Change>> changes;
+  staged.reserve(request.targets.size());
+  changes.reserve(request.targets.size());
   for (const auto& target : request.targets) {
     if (find_staged(staged, target.id) != nullptr) {
       return fail(Code::invalid_argument, fmt::format("a transaction names \"{}\" twice", target.key));
@@ -253,6 +258,7 @@ void EngineCore::reserve_permits(Batch& batch, Draft& draft, const Change& chang
 Result<Seq> EngineCore::write(const std::vector<Draft>& staged,
                               const std::vector<std::optional<Change>>& changes, const Request& request) {
   std::vector<EntryView> entries;
+  entries.reserve(staged.size());
   std::vector<std::string> extras(staged.size());
   std::vector<Sql> sql = request.sql;
   for (std::size_t i = 0; i < staged.size(); ++i) {
