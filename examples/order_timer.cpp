@@ -20,7 +20,7 @@ struct Charged {
 struct Expire {};
 struct Cart {
   int cents = 0;
-  std::string receipt;
+  std::string receipt{};
 };
 
 // excerpt: machine

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "cli/commands.hpp"
@@ -33,7 +34,11 @@ struct Arguments {
 };
 
 Result<std::unique_ptr<Store>> open(const Arguments& arguments) {
-  return open_sqlite({.path = arguments.path, .read_only = true, .create = false});
+  SqliteOptions options;
+  options.path = arguments.path;
+  options.read_only = true;
+  options.create = false;
+  return open_sqlite(std::move(options));
 }
 
 // pawl store info
