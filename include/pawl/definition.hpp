@@ -40,6 +40,7 @@ class Definition {
   };
   struct Event {
     std::string name;
+    std::string_view type;  ///< the event type's full name in C++
     std::vector<std::string> former_names;
     Result<Step> (*fire)(std::size_t state, std::string_view data, const void* event,
                          Effects* effects) = nullptr;
@@ -127,6 +128,7 @@ template <const auto& M, class E>
 Definition::Event define_event() {
   Definition::Event event;
   event.name = event_name<M, E>();
+  event.type = pretty_type<E>();
   for (const auto& former : M.traits.former_events) {
     if (former.type == pretty_type<E>()) event.former_names.emplace_back(former.text);
   }

@@ -56,7 +56,8 @@
   X(4005, unknown_pool, "No permit pool has this name.")                                                     \
   X(4006, retries_exhausted, "The last allowed attempt failed.")                                             \
   X(4007, subscriber_lagged, "The subscriber was too slow and was disconnected with its cursor.")            \
-  X(4008, internal, "A broken invariant was found; please report it.")
+  X(4008, internal, "A broken invariant was found; please report it.")                                       \
+  X(4009, work_threw, "The handler of a piece of work threw an exception.")
 
 namespace pawl {
 

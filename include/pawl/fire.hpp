@@ -10,6 +10,7 @@
 ///
 /// `fire<door>(state, data, event)` is the same without an object and costs a few nanoseconds.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -128,6 +129,17 @@ consteval bool any_row(bool RowInfo<StateOf<M>>::* property) {
   return false;
 }
 
+/// The next row behind `row` that E may take out of `state`, or kNone.
+template <const auto& M, class E>
+consteval std::uint8_t row_behind(std::size_t state, std::size_t row) {
+  for (++row; row < M.rows.size(); ++row) {
+    if (event_rows<M, E>[row] && M.rows[row].from.contains(static_cast<StateOf<M>>(state))) {
+      return static_cast<std::uint8_t>(row);
+    }
+  }
+  return kNone;
+}
+
 /// Runs one row: its guard, its update, its target. False where the guard refuses.
 template <const auto& M, class R, std::size_t I, class E>
 constexpr bool run_row(StateOf<M>& state, DataOf<M>& data, const E& event, Effects* effects) {
@@ -137,21 +149,63 @@ constexpr bool run_row(StateOf<M>& state, DataOf<M>& data, const E& event, Effec
   return true;
 }
 
-template <const auto& M, class E, class... Rs, std::size_t... I>
-constexpr bool run_rows(StateOf<M>& state, DataOf<M>& data, const E& event, Effects* effects,
-                        std::uint8_t first, List<Rs...>, std::index_sequence<I...>) {
-  // Without guards the table has named the row; with guards the rows of this state are tried in order.
-  constexpr bool guarded = any_row<M, E>(&RowInfo<StateOf<M>>::guarded);
-  auto attempt = [&]<class R, std::size_t Index>() {
-    if constexpr (!std::is_same_v<typename R::Event, E>) {
-      return false;
-    } else if constexpr (guarded) {
-      return M.rows[Index].from.contains(state) && run_row<M, R, Index>(state, data, event, effects);
-    } else {
-      return Index == first && run_row<M, R, Index>(state, data, event, effects);
-    }
+/// Finds the type of a row by its number without walking the list: one base class per row.
+template <std::size_t I, class R>
+struct NumberedRow {
+  using Type = R;
+};
+template <class Numbers, class... Rs>
+struct NumberedRows;
+template <std::size_t... I, class... Rs>
+struct NumberedRows<std::index_sequence<I...>, Rs...> : NumberedRow<I, Rs>... {};
+
+template <class... Rs>
+auto number_rows(List<Rs...>) -> NumberedRows<std::index_sequence_for<Rs...>, Rs...>;
+template <std::size_t I, class R>
+auto numbered(const NumberedRow<I, R>&) -> NumberedRow<I, R>;
+
+template <const auto& M, std::size_t I>
+using RowAt = typename decltype(numbered<I>(number_rows(std::declval<typename MachineOf<M>::Rows>())))::Type;
+
+/// The states that accept E, ascending.
+template <const auto& M, class E>
+consteval auto make_sources() {
+  constexpr auto accepts = [](Cell cell) { return cell.row != kNone; };
+  std::array<std::size_t, static_cast<std::size_t>(std::ranges::count_if(cells<M, E>, accepts))> states{};
+  std::size_t next = 0;
+  for (std::size_t state = 0; state < cells<M, E>.size(); ++state) {
+    if (accepts(cells<M, E>[state])) states[next++] = state;
+  }
+  return states;
+}
+template <const auto& M, class E>
+inline constexpr auto sources = make_sources<M, E>();
+
+/// Tries the rows that lead out of `Source`, from row `I` on, until one fires; without a guard it does.
+template <const auto& M, std::size_t Source, std::size_t I, class E>
+constexpr bool run_rows(StateOf<M>& state, DataOf<M>& data, const E& event, Effects* effects) {
+  if (run_row<M, RowAt<M, I>, I>(state, data, event, effects)) return true;
+  if constexpr (M.rows[I].guarded) {
+    constexpr auto next = row_behind<M, E>(Source, I);
+    if constexpr (next != kNone) return run_rows<M, Source, next>(state, data, event, effects);
+  }
+  return false;
+}
+
+/// One comparison per accepting state, which compilers turn into a switch; each case holds its own rows.
+template <const auto& M, class E, std::size_t... K>
+constexpr Verdict run_source(StateOf<M>& state, DataOf<M>& data, const E& event, Effects* effects,
+                             std::index_sequence<K...>) {
+  const auto now = static_cast<std::size_t>(state);
+  auto verdict = Verdict::illegal;
+  auto attempt = [&]<std::size_t Source>() {
+    if (now != Source) return false;
+    const bool fired = run_rows<M, Source, cells<M, E>[Source].row>(state, data, event, effects);
+    verdict = fired ? Verdict::fired : Verdict::guarded;
+    return true;
   };
-  return (attempt.template operator()<Rs, I>() || ...);
+  (void)(attempt.template operator()<sources<M, E>[K]>() || ...);
+  return verdict;
 }
 
 template <const auto& M, class E>
@@ -167,17 +221,14 @@ template <const auto& M, class E>
 constexpr Verdict fire(StateOf<M>& state, DataOf<M>& data, const E& event, Effects* effects) {
   static_assert(verified<M>);
   static_assert(knows_event<M, E>, "no transition of this machine takes an event of this type");
-  const auto index = static_cast<std::size_t>(state);
-  if (index >= state_slots<M>) return Verdict::illegal;
-  const Cell cell = cells<M, E>[index];
-  if (cell.row == kNone) return Verdict::illegal;
   using Info = RowInfo<StateOf<M>>;
   if constexpr (any_row<M, E>(&Info::guarded) || any_row<M, E>(&Info::updates)) {
-    const bool fired = run_rows<M>(state, data, event, effects, cell.row, typename MachineOf<M>::Rows{},
-                                   std::make_index_sequence<MachineOf<M>::kRows>{});
-    return fired ? Verdict::fired : Verdict::guarded;
+    return run_source<M>(state, data, event, effects, std::make_index_sequence<sources<M, E>.size()>{});
   } else {
-    state = static_cast<StateOf<M>>(cell.target);
+    // Nothing to decide and nothing to run: the table alone says what happens.
+    const auto index = static_cast<std::size_t>(state);
+    if (index >= state_slots<M> || cells<M, E>[index].row == kNone) return Verdict::illegal;
+    state = static_cast<StateOf<M>>(cells<M, E>[index].target);
     return Verdict::fired;
   }
 }

@@ -114,7 +114,6 @@ class JsonWriter {
   void enter(char bracket);
   void leave(char bracket);
   JsonWriter& raw(std::string_view json);
-  void append_escaped(std::string_view text);
 
   std::string text_;
   std::size_t depth_ = 0;

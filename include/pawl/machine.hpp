@@ -282,7 +282,8 @@ class Machine<S, D, detail::List<Es...>, detail::List<Rs...>, detail::List<Us...
     return copy;
   }
 
-  /// An older stored name that is still read.
+  /// An older stored name that is still read. Of several former names of a machine the oldest comes last: ids
+  /// are made of it, so that they outlive every rename.
   consteval auto formerly(std::string_view machine_name) const {
     auto copy = *this;
     copy.traits.former_names.push(machine_name);

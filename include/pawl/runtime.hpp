@@ -26,6 +26,7 @@
 #include <string_view>
 
 #include "pawl/error.hpp"
+#include "pawl/random.hpp"
 #include "pawl/time.hpp"
 
 namespace pawl {
@@ -33,7 +34,9 @@ namespace pawl {
 using Task = std::move_only_function<void()>;
 using Job = std::move_only_function<void(std::stop_token)>;
 
-/// A flag that opens once and stays open; threads wait for it through `Runtime::wait`. Thread-safe.
+/// A flag that opens once and stays open; threads wait for it through `Runtime::wait`. Thread-safe. A gate
+/// may be destroyed when `wait` has returned true; `is_open` alone does not mean that `open` has let go of
+/// it.
 class Gate {
  public:
   Gate() = default;
@@ -116,7 +119,9 @@ class Runtime {
   virtual bool fault(std::string_view point) = 0;
 };
 
-/// The production runtime: a thread per lane, a pool per `Workers`, the system's clocks and random source.
+/// The production runtime: a thread per lane, a pool per `Workers`, the system's clocks, a generator seeded
+/// from the system's random source (not for secrets). Threads bear the names of their lanes and workers.
+/// Thread-safe.
 class ThreadRuntime final : public Runtime {
  public:
   ThreadRuntime();
@@ -129,6 +134,10 @@ class ThreadRuntime final : public Runtime {
   std::unique_ptr<Workers> open_workers(std::string name, Workers::Options options) override;
   bool wait(Gate& gate, std::optional<Duration> timeout = std::nullopt) override;
   bool fault(std::string_view) override { return false; }
+
+ private:
+  std::mutex random_mutex_;
+  Random random_;
 };
 
 }  // namespace pawl

@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <span>
+
+#include "kernel/utf8.hpp"
 
 namespace pawl {
 
@@ -19,7 +22,7 @@ bool DecodeFailure::refuse(Code why, std::string text) {
 }
 
 bool DecodeFailure::in_field(std::string_view name) {
-  path = fmt::format(".{}{}", name, path);
+  path = fmt::format(".{}{}", shown(name), path);
   return false;
 }
 
@@ -53,9 +56,19 @@ bool read_unsigned(JsonValue in, std::uint64_t high, std::uint64_t& out, DecodeF
   return true;
 }
 
+bool read_number(JsonValue in, double most, double& out, DecodeFailure& why) {
+  if (in.kind() != JsonKind::number && in.kind() != JsonKind::integer) return why.refuse("number", in);
+  const auto value = in.as_number();
+  if (!value || std::abs(*value) > most) {
+    return why.refuse(Code::wrong_type, fmt::format("expected number from {} to {}", -most, most));
+  }
+  out = *value;
+  return true;
+}
+
 bool refuse_enum(JsonValue in, const std::string_view* names, std::size_t count, DecodeFailure& why) {
   const auto text = in.as_string();
-  const auto got = text ? fmt::format("\"{}\"", text->substr(0, 64)) : std::string(in.kind_name());
+  const auto got = text ? fmt::format("\"{}\"", shown(*text)) : std::string(in.kind_name());
   return why.refuse(Code::wrong_type,
                     fmt::format("expected one of {}, got {}", fmt::join(std::span(names, count), ", "), got));
 }

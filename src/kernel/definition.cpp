@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "kernel/utf8.hpp"
+
 namespace pawl {
 namespace {
 
@@ -19,10 +21,10 @@ Result<std::size_t> find_named(const std::vector<Entry>& entries, std::string_vi
   if (found != entries.end()) return static_cast<std::size_t>(found - entries.begin());
   std::vector<std::string_view> known;
   for (const auto& entry : entries) known.push_back(entry.name);
-  return fail(code,
-              fmt::format("{} has no {} \"{}\"; known: {}", machine, noun, wanted.substr(0, 64),
-                          fmt::join(known, ", ")),
-              {{"machine", std::string(machine)}, {std::string(noun), std::string(wanted.substr(0, 64))}});
+  return fail(
+      code,
+      fmt::format("{} has no {} \"{}\"; known: {}", machine, noun, shown(wanted), fmt::join(known, ", ")),
+      {{"machine", std::string(machine)}, {std::string(noun), shown(wanted)}});
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdint>
 
+#include "kernel/utf8.hpp"
 #include "pawl/time.hpp"
 
 namespace pawl {
@@ -25,8 +26,8 @@ std::unexpected<Error> refuse(std::string_view text) {
   return fail(
       Code::invalid_argument,
       fmt::format("'{}' is not a duration; expected a number and a unit (us, ms, s, m, h, d) such as 1.5s",
-                  text.substr(0, 64)),
-      {{"text", std::string(text.substr(0, 64))}});
+                  shown(text)),
+      {{"text", shown(text)}});
 }
 
 bool all_digits(std::string_view text) {

@@ -3,8 +3,11 @@
 
 #include <array>
 #include <boost/json.hpp>
+#include <boost/json/basic_parser_impl.hpp>
+#include <charconv>
 #include <cmath>
 
+#include "kernel/json_text.hpp"
 #include "pawl/assert.hpp"
 #include "pawl/json.hpp"
 
@@ -14,6 +17,91 @@ namespace {
 namespace json = boost::json;
 
 const json::value& node(const void* pointer) { return *static_cast<const json::value*>(pointer); }
+
+/// Builds the document. Boost's own parser rounds numbers loosely, so that a stored double would drift each
+/// time it is read and written; this one reads them exactly.
+struct Builder {
+  static constexpr std::size_t max_object_size = json::object::max_size();
+  static constexpr std::size_t max_array_size = json::array::max_size();
+  static constexpr std::size_t max_key_size = json::string::max_size();
+  static constexpr std::size_t max_string_size = json::string::max_size();
+
+  json::value_stack stack;
+
+  Builder(unsigned char* scratch, std::size_t size) : stack({}, scratch, size) {}
+
+  bool on_document_begin(json::error_code&) { return true; }
+  bool on_document_end(json::error_code&) { return true; }
+  bool on_object_begin(json::error_code&) { return true; }
+  bool on_array_begin(json::error_code&) { return true; }
+  bool on_object_end(std::size_t count, json::error_code&) { return stack.push_object(count), true; }
+  bool on_array_end(std::size_t count, json::error_code&) { return stack.push_array(count), true; }
+  bool on_key_part(json::string_view part, std::size_t, json::error_code&) {
+    return stack.push_chars(part), true;
+  }
+  bool on_key(json::string_view last, std::size_t, json::error_code&) { return stack.push_key(last), true; }
+  bool on_string_part(json::string_view part, std::size_t, json::error_code&) {
+    return stack.push_chars(part), true;
+  }
+  bool on_string(json::string_view last, std::size_t, json::error_code&) {
+    return stack.push_string(last), true;
+  }
+  bool on_number_part(json::string_view, json::error_code&) { return true; }
+  bool on_int64(std::int64_t value, json::string_view, json::error_code&) {
+    return stack.push_int64(value), true;
+  }
+  bool on_uint64(std::uint64_t value, json::string_view, json::error_code&) {
+    return stack.push_uint64(value), true;
+  }
+  bool on_double(double rough, json::string_view text, json::error_code&) {
+    // Where the text is beyond all doubles, `exact` is not touched: infinite or zero, as Boost says.
+    double exact = rough;
+    std::from_chars(text.data(), text.data() + text.size(), exact);
+    return stack.push_double(exact), true;
+  }
+  bool on_bool(bool value, json::error_code&) { return stack.push_bool(value), true; }
+  bool on_null(json::error_code&) { return stack.push_null(), true; }
+  bool on_comment_part(json::string_view, json::error_code&) { return true; }
+  bool on_comment(json::string_view, json::error_code&) { return true; }
+};
+
+void append(std::string& out, const json::value& value);
+
+void append(std::string& out, const json::array& array) {
+  out += '[';
+  for (const auto& element : array) {
+    if (&element != array.data()) out += ',';
+    append(out, element);
+  }
+  out += ']';
+}
+
+void append(std::string& out, const json::object& object) {
+  out += '{';
+  for (const auto& member : object) {
+    if (&member != &*object.begin()) out += ',';
+    append_json_string(out, {member.key().data(), member.key().size()});
+    out += ':';
+    append(out, member.value());
+  }
+  out += '}';
+}
+
+void append(std::string& out, const json::value& value) {
+  if (const auto* array = value.if_array()) return append(out, *array);
+  if (const auto* object = value.if_object()) return append(out, *object);
+  if (const auto* text = value.if_string()) return append_json_string(out, {text->data(), text->size()});
+  if (const auto* number = value.if_double()) return append_json_number(out, *number);
+  if (const auto* integer = value.if_int64()) {
+    out += fmt::format_int(*integer).c_str();
+  } else if (const auto* large = value.if_uint64()) {
+    out += fmt::format_int(*large).c_str();
+  } else if (const auto* boolean = value.if_bool()) {
+    out += *boolean ? "true" : "false";
+  } else {
+    out += "null";
+  }
+}
 
 }  // namespace
 
@@ -39,10 +127,10 @@ Result<JsonDocument> JsonDocument::parse(std::string_view text, JsonLimits limit
   json::parse_options options;
   options.max_depth = limits.depth;
   std::array<unsigned char, 1024> scratch;
-  json::parser parser(json::storage_ptr{}, options, scratch.data(), scratch.size());
-  parser.reset(&body->resource);
+  json::basic_parser<Builder> parser(options, scratch.data(), scratch.size());
+  parser.handler().stack.reset(&body->resource);
   json::error_code error;
-  const auto consumed = parser.write_some(text.data(), text.size(), error);
+  const auto consumed = parser.write_some(false, text.data(), text.size(), error);
   if (!error && consumed != text.size()) error = json::error::extra_data;
   if (error == json::error::too_deep) {
     return fail(Code::too_deep, fmt::format("JSON is nested more than {} levels deep", limits.depth),
@@ -52,7 +140,7 @@ Result<JsonDocument> JsonDocument::parse(std::string_view text, JsonLimits limit
     return fail(Code::malformed_json, fmt::format("not valid JSON at byte {}: {}", consumed, error.message()),
                 {{"offset", std::to_string(consumed)}});
   }
-  body->root = parser.release();
+  body->root = parser.handler().stack.release();
   return JsonDocument(std::move(body));
 }
 
@@ -144,6 +232,10 @@ std::optional<JsonValue> JsonValue::find(std::string_view key) const noexcept {
   return std::nullopt;
 }
 
-std::string JsonValue::to_text() const { return json::serialize(node(node_)); }
+std::string JsonValue::to_text() const {
+  std::string out;
+  append(out, node(node_));
+  return out;
+}
 
 }  // namespace pawl

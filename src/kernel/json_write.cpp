@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
+#include "kernel/json_text.hpp"
 #include "kernel/utf8.hpp"
 #include "pawl/json.hpp"
 
@@ -51,23 +51,18 @@ JsonWriter& JsonWriter::number(double value) {
     refuse("a number must be finite");
     return null();
   }
-  char buffer[32];
-  const auto end = std::to_chars(std::begin(buffer), std::end(buffer), value).ptr;
-  return raw({buffer, static_cast<std::size_t>(end - buffer)});
+  separate();
+  append_json_number(text_, value);
+  return *this;
 }
 
 JsonWriter& JsonWriter::string(std::string_view text) {
   separate();
-  text_ += '"';
-  const auto plain = [](char c) { return c >= 0x20 && c != '"' && c != '\\' && c != 0x7f; };
-  if (std::ranges::all_of(text, plain)) {
-    text_ += text;
-  } else if (is_utf8(text)) {
-    append_escaped(text);
+  if (is_utf8(text)) {
+    append_json_string(text_, text);
   } else {
     refuse("text must be UTF-8");
   }
-  text_ += '"';
   return *this;
 }
 
@@ -82,34 +77,6 @@ JsonWriter& JsonWriter::raw(std::string_view json) {
   separate();
   text_ += json;
   return *this;
-}
-
-void JsonWriter::append_escaped(std::string_view text) {
-  for (const char c : text) {
-    switch (c) {
-      case '"':
-        text_ += "\\\"";
-        break;
-      case '\\':
-        text_ += "\\\\";
-        break;
-      case '\n':
-        text_ += "\\n";
-        break;
-      case '\r':
-        text_ += "\\r";
-        break;
-      case '\t':
-        text_ += "\\t";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          fmt::format_to(std::back_inserter(text_), "\\u{:04x}", static_cast<unsigned>(c));
-        } else {
-          text_ += c;
-        }
-    }
-  }
 }
 
 void JsonWriter::refuse(std::string reason) {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "kernel/utf8.hpp"
+
 namespace pawl {
 namespace {
 
@@ -122,12 +124,10 @@ Result<Time> parse_time(std::string_view text) {
   Reader in(text);
   const Time time = read_time(in);
   if (!in.failed()) return time;
-  const std::string shown(text.substr(0, 64));
-  return fail(
-      Code::invalid_argument,
-      fmt::format("\"{}{}\" is not a time: {}; expected RFC 3339, such as 2026-11-15T21:40:00.000000Z", shown,
-                  text.size() > shown.size() ? "…" : "", in.reason()),
-      {{"text", shown}});
+  return fail(Code::invalid_argument,
+              fmt::format("\"{}\" is not a time: {}; expected RFC 3339, such as 2026-11-15T21:40:00.000000Z",
+                          shown(text), in.reason()),
+              {{"text", shown(text)}});
 }
 
 }  // namespace pawl

@@ -35,4 +35,16 @@ bool is_utf8(std::string_view text) noexcept {
   return true;
 }
 
+std::string shown(std::string_view text) {
+  constexpr std::size_t kMost = 64;
+  std::string out;
+  while (!text.empty()) {
+    if (out.size() >= kMost) return out + "…";
+    const auto length = sequence_length(text);
+    out += length == 0 ? std::string_view("?") : text.substr(0, length);
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return out;
+}
+
 }  // namespace pawl

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The store: an ordered log of entries, the newest entry of each instance (its head), and little else. It knows
-/// nothing of machines; it decides nothing except that what `commit` acknowledged is durable. One conformance
-/// suite (tests/store) defines it for every implementation.
+/// The store: an ordered log of entries, the newest entry of each instance (its head), and little else. It
+/// knows nothing of machines; it decides nothing except that what `commit` acknowledged is durable. One
+/// conformance suite (tests/store) defines it for every implementation.
 ///
 ///     PAWL_TRY(auto store, open_sqlite({.path = "pawl.db"}));
 ///     PAWL_TRY(const auto seq, store->apply({.entries = entries}));   // joins the open batch
 ///     PAWL_CHECK(store->commit());                                    // everything applied is durable now
 ///
-/// The owner calls `apply`, `commit`, `discard` and the maintenance calls from one thread at a time; the reading
-/// calls are safe from any thread and see only what is durable.
+/// The owner calls `apply`, `commit`, `discard` and the maintenance calls from one thread at a time; the
+/// reading calls are safe from any thread and see only what is durable.
 
 #include <array>
 #include <cstdint>
@@ -108,7 +108,7 @@ struct StoredHead {
   std::int64_t generation = 1;
   Seq seq = 0;
   std::string_view state;
-  Time created_at{};  ///< of the present generation
+  Time created_at{};  ///< of the first generation
   Time at{};
   std::string_view extra;  ///< empty where the newest entry has none
   bool finished = false;
@@ -165,8 +165,8 @@ class Store {
   /// Joins the open batch, too.
   virtual Result<void> put(std::span<const Ephemeral> values) = 0;
 
-  /// Makes the open batch durable. `disk_full`: nothing of the batch was applied and the store goes on. Any other
-  /// error poisons the store: whether the batch is durable shows only when it is opened again.
+  /// Makes the open batch durable. `disk_full`: nothing of the batch was applied and the store goes on. Any
+  /// other error poisons the store: whether the batch is durable shows only when it is opened again.
   virtual Result<void> commit() = 0;
 
   /// Drops the open batch; the numbers it took are not used again.
@@ -196,8 +196,8 @@ class Store {
   // Maintenance, by the owner, between batches.
 
   /// Cuts the log up to `horizon` (at most the newest entry): heads below it carry their entry themselves.
-  /// Finished instances whose newest entry is at or below `forget` lose their head as well. Does a bounded part
-  /// and returns false while more is left to do.
+  /// Finished instances whose newest entry is at or below `forget` lose their head as well. Does a bounded
+  /// part and returns false while more is left to do.
   virtual Result<bool> retain(Seq horizon, Seq forget) = 0;
 
   /// The last entry older than `time`; 0 where there is none.
@@ -206,7 +206,8 @@ class Store {
   /// Moves what the log has grown by into its final place; bounded in time. Called from a thread of its own.
   virtual Result<void> checkpoint() = 0;
 
-  /// Writes a copy that is a store of its own, with another incarnation, while this one goes on. From any thread.
+  /// Writes a copy that is a store of its own, with another incarnation, while this one goes on. From any
+  /// thread.
   virtual Result<void> backup(const std::string& path, const std::function<void(double)>& progress) = 0;
 
   /// Reads everything and compares heads with the log. From any thread.

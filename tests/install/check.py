@@ -22,8 +22,9 @@ def run(*command, **options):
     return done.stdout
 
 
-def expect(program):
-    printed = run(program)
+def expect(program, libraries):
+    # Only a shared library needs the path; users set it, or install where the loader looks.
+    printed = run(program, env={**os.environ, "LD_LIBRARY_PATH": str(libraries)})
     if printed != EXPECTED:
         sys.exit(f"{program} printed {printed!r}, expected {EXPECTED!r}")
 
@@ -43,18 +44,20 @@ def main():
     run("cmake", "--install", options.build, "--prefix", scratch / "before")
     prefix = (scratch / "before").rename(scratch / "after moving")
 
+    [description] = prefix.glob("lib*/**/pkgconfig")
+    libraries = description.parent
+
     build = scratch / "by-cmake"
     run("cmake", "-S", CONSUMER, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}",
         f"-DCMAKE_CXX_COMPILER={options.compiler}", f"-DCMAKE_CXX_FLAGS={options.flags}")
     run("cmake", "--build", build)
-    expect(build / "consumer")
+    expect(build / "consumer", libraries)
 
-    [description] = prefix.glob("lib*/**/pkgconfig")
     environment = {**os.environ, "PKG_CONFIG_PATH": str(description)}
     flags = shlex.split(run("pkg-config", "--cflags", "--libs", "pawl", env=environment))
     program = scratch / "by-pkg-config"
     run(options.compiler, "-std=c++23", *shlex.split(options.flags), CONSUMER / "main.cpp", "-o", program, *flags)
-    expect(program)
+    expect(program, libraries)
 
     command = prefix / "bin" / "pawl"
     if command.exists():

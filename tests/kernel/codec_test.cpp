@@ -95,6 +95,18 @@ TEST(Codec, IntegersOutOfRangeAreRefusedAtTheLimit) {
   EXPECT_EQ(error_of<Small>(R"({"n":1.5})"), "$.n: expected integer, got number");
 }
 
+TEST(Codec, NumbersOutOfRangeAreRefused) {
+  EXPECT_EQ(error_of<double>("1e400"),
+            "$: expected number from -1.7976931348623157e+308 to 1.7976931348623157e+308");
+  EXPECT_EQ(decode<float>("3e38").value(), 3e38F);
+  EXPECT_EQ(decode<float>("1e300").error().code(), Code::wrong_type);
+}
+
+TEST(Codec, ALongNameIsCutInAMessage) {
+  const auto result = decode<std::map<std::string, int>>("{\"" + std::string(1000, 'n') + "\":true}");
+  EXPECT_EQ(result.error().message(), "$." + std::string(64, 'n') + "…: expected integer, got boolean");
+}
+
 TEST(Codec, AnUnknownEnumNameIsRefusedWithTheKnownOnes) {
   EXPECT_EQ(error_of<Order>(R"({"colour":"blue"})"), "$.colour: expected one of red, green, got \"blue\"");
 }

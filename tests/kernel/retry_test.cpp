@@ -184,7 +184,7 @@ RC_GTEST_PROP(RetryProperty, JitterStaysWithinItsPromise, ()) {
   policy.jitter = Jitter::equal;
   const Duration around = *delay_after(policy, failed, random);
   RC_ASSERT(around >= plain / 2);
-  RC_ASSERT(around <= plain || around - plain <= plain / 2);
+  RC_ASSERT((around <= plain || around - plain <= plain / 2));
 }
 
 }  // namespace

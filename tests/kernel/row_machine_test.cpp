@@ -39,16 +39,16 @@ TEST(RowMachine, AcceptsSeveralSourceStates) {
 }
 
 TEST(RowMachine, AnEventWithSeveralTargetsBecomesACase) {
-  EXPECT_EQ(
-      rows.update<Retry>({1}).text,
-      R"(UPDATE "vuln" SET "status" = CASE WHEN "status" = 'analyzing' THEN 'failed')"
-      R"( WHEN "status" = 'failed' THEN 'unseen' END WHERE "id" = ?1 AND "status" IN ('analyzing', 'failed'))");
+  EXPECT_EQ(rows.update<Retry>({1}).text,
+            R"(UPDATE "vuln" SET "status" = CASE WHEN "status" = 'analyzing' THEN 'failed')"
+            R"( WHEN "status" = 'failed' THEN 'unseen' END)"
+            R"( WHERE "id" = ?1 AND "status" IN ('analyzing', 'failed'))");
 }
 
 TEST(RowMachine, AStateMayBeStoredAsNull) {
-  EXPECT_EQ(
-      nullable.update<Analyze>({1}).text,
-      R"(UPDATE "vuln" SET "status" = 'analyzing' WHERE "id" = ?1 AND ("status" IN ('failed') OR "status" IS NULL))");
+  EXPECT_EQ(nullable.update<Analyze>({1}).text,
+            R"(UPDATE "vuln" SET "status" = 'analyzing')"
+            R"( WHERE "id" = ?1 AND ("status" IN ('failed') OR "status" IS NULL))");
 }
 
 TEST(RowMachine, SaysWhyARowWasNotMoved) {

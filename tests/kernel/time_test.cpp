@@ -136,7 +136,7 @@ RC_GTEST_PROP(TimeProperty, TextOrderIsTimeOrder, ()) {
 
 RC_GTEST_PROP(TimeProperty, AnyTextIsParsedOrRefused, (std::string text)) {
   const auto result = parse_time(text);
-  RC_ASSERT(result.has_value() || result.error().code() == pawl::Code::invalid_argument);
+  RC_ASSERT((result.has_value() || result.error().code() == pawl::Code::invalid_argument));
 }
 
 }  // namespace

@@ -80,6 +80,20 @@ def functions(code):
                 yield line(begin), line(match.start())
 
 
+def detail_lines(text):
+    """The numbers of the lines inside a `detail` namespace: what templates force into a header."""
+    code = without_directives(code_only(text))
+    line = line_of(text)
+    found = set()
+    for match in re.finditer(r"\bnamespace [\w:]*\bdetail \{", code):
+        depth, at = 1, match.end()
+        while depth > 0 and at < len(code):
+            depth += {"{": 1, "}": -1}.get(code[at], 0)
+            at += 1
+        found.update(range(line(match.start()), line(at - 1) + 1))
+    return found
+
+
 def _statement_begin(code, position):
     """Where the statement around a position begins."""
     depth = 0

@@ -111,7 +111,8 @@ def check_python_sleep(path, text):
 
 
 def check_public_header(path, text):
-    if not is_public_header(path):
+    # What stands in detail/ is there for the compiler, not for readers.
+    if not is_public_header(path) or path.startswith("include/pawl/detail/"):
         return
     after_pragma = re.search(r"^#pragma once\n\s*(.*)", text, re.MULTILINE | re.DOTALL)
     if not after_pragma:
@@ -120,9 +121,9 @@ def check_public_header(path, text):
     opening = re.match(r"(?:///[^\n]*\n)*", after_pragma[1])[0]
     if not re.search(r"^/// {5,}\S", opening, re.MULTILINE):
         yield 3, "a public header begins, after `#pragma once`, with a /// comment that has an indented example"
-    # Macro tables are data; they are left out of the count.
-    body = cpp.without_directives(text).splitlines()
-    counted = [number for number, line in enumerate(body, 1) if line.strip()]
+    # Macro tables are data and `detail` is not for users; both are left out of the count.
+    body, detail = cpp.without_directives(text).splitlines(), cpp.detail_lines(text)
+    counted = [number for number, line in enumerate(body, 1) if line.strip() and number not in detail]
     commented = cpp.comment_lines(text)
     share = sum(number in commented for number in counted) / max(1, len(counted))
     if share < MIN_COMMENT_SHARE:

@@ -100,8 +100,8 @@ Result<Statement> ApplicationSql::compile(const std::string& text) {
 
 Result<void> ApplicationSql::check_program(const std::string& text) {
   // What the authorizer is not asked about shows in SQLite's compiled program. ON CONFLICT ROLLBACK and
-  // RAISE(ROLLBACK), also in triggers and table definitions, are halts with the error action 1; they would take
-  // the other transactions of the batch with them.
+  // RAISE(ROLLBACK), also in triggers and table definitions, are halts with the error action 1; they would
+  // take the other transactions of the batch with them.
   PAWL_TRY(auto program, compile("EXPLAIN " + text));
   while (true) {
     PAWL_TRY(const bool more, program.row());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Runs the application's statements on a connection: prepares them under the authorizer, keeps them prepared,
-/// binds and steps per row, compares the rows affected.
+/// Runs the application's statements on a connection: prepares them under the authorizer, keeps them
+/// prepared, binds and steps per row, compares the rows affected.
 ///
 ///     PAWL_CHECK(sql.run(statement, Allow::write));
 ///
@@ -26,8 +26,8 @@ class ApplicationSql {
   /// From now on the authorizer watches this connection, which must outlive its use.
   void attach(Database& db);
 
-  /// Errors: `sql_refused`, `sql_failed`, `row_expectation_failed`; `disk_full`, `store_io` and `store_corrupt`
-  /// where the store itself failed, so that the whole transaction is lost.
+  /// Errors: `sql_refused`, `sql_failed`, `row_expectation_failed`; `disk_full`, `store_io` and
+  /// `store_corrupt` where the store itself failed, so that the whole transaction is lost.
   Result<void> run(const Sql& sql, Allow allow);
   Result<std::vector<std::vector<SqlValue>>> query(const Sql& sql);
 

@@ -4,10 +4,10 @@
 /// Says what a statement may do, by SQLite's own parser instead of by looking at text.
 ///
 ///     authorizer.install(db);
-///     const auto scope = authorizer.allow(Allow::write);   // application statements are prepared and run here
+///     const auto scope = authorizer.allow(Allow::write);   // application statements run here
 ///
-/// Installed once per connection and switched by a variable, because installing one makes SQLite prepare every
-/// statement of the connection again.
+/// Installed once per connection and switched by a variable, because installing one makes SQLite prepare
+/// every statement of the connection again.
 
 #include <cstdint>
 #include <string>

@@ -24,8 +24,8 @@ class Checkpointer {
   /// As much as readers allow, without keeping anybody waiting.
   Result<void> run();
 
-  /// Under constant writing a checkpoint never reaches the WAL's end, so that it never starts over. Beyond the
-  /// limit the owner, who is between two commits, does what is left itself.
+  /// Under constant writing a checkpoint never reaches the WAL's end, so that it never starts over. Beyond
+  /// the limit the owner, who is between two commits, does what is left itself.
   Result<void> bound(std::int64_t wal_pages);
 
  private:

@@ -30,7 +30,8 @@ Code code_of(int primary) {
 }  // namespace
 
 Error to_error(sqlite3* db, int code, std::string_view doing) {
-  // The handle knows the extended code and the message of its last failure only; ask it when it means this one.
+  // The handle knows the extended code and the message of its last failure only; ask it when it means this
+  // one.
   const int known = db == nullptr ? code : sqlite3_extended_errcode(db);
   const int extended = (known & 0xff) == (code & 0xff) ? known : code;
   const char* text = extended == known && db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code);

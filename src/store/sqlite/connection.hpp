@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A thin layer over SQLite's C interface: handles that close themselves, typed binding and reading, and errors
-/// as pawl errors.
+/// A thin layer over SQLite's C interface: handles that close themselves, typed binding and reading, and
+/// errors as pawl errors.
 ///
 ///     PAWL_TRY(auto db, Database::open(path, SQLITE_OPEN_READWRITE, ""));
 ///     PAWL_TRY(auto find, db.prepare("SELECT name FROM machines WHERE number = ?1"));
@@ -25,8 +25,8 @@
 
 namespace pawl::sqlite {
 
-/// The pawl error for a result code: `disk_full`, `store_corrupt`, `store_read_only`, `store_locked`, otherwise
-/// `store_io`; with SQLite's own message and extended code. `db` may be null.
+/// The pawl error for a result code: `disk_full`, `store_corrupt`, `store_read_only`, `store_locked`,
+/// otherwise `store_io`; with SQLite's own message and extended code. `db` may be null.
 Error to_error(sqlite3* db, int code, std::string_view doing);
 
 /// A prepared statement. Bound text and blobs are borrowed until the next `reset`.

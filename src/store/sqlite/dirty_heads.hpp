@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The heads that the table `heads` does not show yet: changes of the open batch, changes of durable batches, and
-/// the sorted round that is being written a slice at a time.
+/// The heads that the table `heads` does not show yet: changes of the open batch, changes of durable batches,
+/// and the sorted round that is being written a slice at a time.
 ///
 ///     heads.note(entry, seq, machine);              // an entry joined the open batch
 ///     heads.take_batch();                           // the batch became durable
@@ -45,8 +45,8 @@ class DirtyHeads {
   void take_batch();
   std::size_t batch_size() const { return batch_.size(); }
 
-  /// Starts a round where none is under way and `every` entries have come since the last one began. `newest` is
-  /// the last durable entry: when the round has been written, the table is true up to there.
+  /// Starts a round where none is under way and `every` entries have come since the last one began. `newest`
+  /// is the last durable entry: when the round has been written, the table is true up to there.
   void start_round(std::int64_t every, Seq newest);
   /// Puts everything into one round, also what is left of the present one.
   void start_full_round(Seq newest);

@@ -12,8 +12,8 @@
 
 namespace pawl::sqlite {
 
-/// The lock is taken through the VFS, with the calls SQLite itself uses on a database: it works for every VFS, and
-/// it refuses a second opener in the same process as well as one in another.
+/// The lock is taken through the VFS, with the calls SQLite itself uses on a database: it works for every
+/// VFS, and it refuses a second opener in the same process as well as one in another.
 class OwnerLock {
  public:
   OwnerLock() = default;

@@ -207,7 +207,8 @@ Result<Seq> EntryReader::seq_before(Time time) {
   PAWL_TRY(const auto snapshot, Snapshot::begin(*db_));
   PAWL_TRY(Seq low, horizon());
   PAWL_TRY(Seq high, db_->integer("SELECT coalesce(max(seq), 0) FROM log"));
-  // Log time never decreases: halve [low, high], where nothing above `high` and everything up to `low` is older.
+  // Log time never decreases: halve [low, high], where nothing above `high` and everything up to `low` is
+  // older.
   Seq found = 0;
   while (low < high) {
     const Seq middle = low + (high - low + 1) / 2;

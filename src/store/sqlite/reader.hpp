@@ -22,8 +22,8 @@
 
 namespace pawl::sqlite {
 
-/// Reads entries through a connection that somebody else owns: a reader's, or the writer's with its open batch.
-/// One thread at a time.
+/// Reads entries through a connection that somebody else owns: a reader's, or the writer's with its open
+/// batch. One thread at a time.
 class EntryReader {
  public:
   Result<void> attach(Database& db);

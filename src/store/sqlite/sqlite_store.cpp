@@ -53,10 +53,10 @@ Result<void> SqliteStore::open_owner() {
   PAWL_TRY(lock_, OwnerLock::take(options_.path, options_.vfs, options_.now()));
   PAWL_CHECK(prepare_connection(db, Access::owner));
   PAWL_CHECK(migrate(db, make_incarnation(options_.vfs)));
-  // SQLite has recovered the WAL of an owner that died, but nothing says that what it found had been synced: the
-  // process may have died between write and sync, or because a sync had failed, after which the kernel takes
-  // lost pages for clean. So the content is written into the database file once more and synced there, and the
-  // new epoch is committed with a sync of its own, before anything is served.
+  // SQLite has recovered the WAL of an owner that died, but nothing says that what it found had been synced:
+  // the process may have died between write and sync, or because a sync had failed, after which the kernel
+  // takes lost pages for clean. So the content is written into the database file once more and synced there,
+  // and the new epoch is committed with a sync of its own, before anything is served.
   sqlite3_wal_checkpoint_v2(db.get(), "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
   PAWL_TRY(auto meta, read_meta(db));
   PAWL_CHECK(write_meta(db, "epoch", ++meta.epoch));

@@ -9,8 +9,8 @@
 namespace pawl::sqlite {
 namespace {
 
-/// Rows of heads written with one batch at least, so that small batches do not touch the same pages often, and
-/// none waits long.
+/// Rows of heads written with one batch at least, so that small batches do not touch the same pages often,
+/// and none waits long.
 constexpr std::size_t kSlice = 512;
 
 /// Parameters of the append, in the order of the table's columns.
@@ -163,7 +163,8 @@ Result<Seq> Writer::append(const Write& write) {
       auto error = db_.error(code, "appending to the log");
       insert_.reset();
       heads_.take_back(count);
-      // Only a request id can meet an equal one, and it stands with the first entry: nothing was appended yet.
+      // Only a request id can meet an equal one, and it stands with the first entry: nothing was appended
+      // yet.
       if (code == SQLITE_CONSTRAINT_UNIQUE && count == 0) {
         return fail(Code::request_id_reused, "a transaction with this request id was applied before");
       }

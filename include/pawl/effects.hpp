@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// What a transition asks for besides the new state and data: timers, work, messages, the application's own
+/// rows. An update collects them; all of them become durable in the transition's own commit, or none.
+///
+///     .on<Place>(Order::cart, Order::placed, [](Cart& cart, const Place&, pawl::Effects& effects) {
+///       effects.set_timer("unpaid", 30min, Expire{});
+///       effects.work("charge", Charge{.cents = cart.cents});
+///       effects.send<stock>(cart.sku, Reserve{.amount = 1});
+///       effects.sql({.text = "INSERT INTO placed(id) VALUES(?1)", .rows = {{cart.id}}, .expect = 1});
+///     })
+///
+/// Collecting does nothing by itself: no clock, no I/O. Not thread-safe; lives for one decision.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "pawl/codec.hpp"
+#include "pawl/error.hpp"
+#include "pawl/machine.hpp"
+#include "pawl/sql.hpp"
+#include "pawl/time.hpp"
+
+namespace pawl {
+
+/// An event whose machine is known from the context only: its type's full name and its payload as JSON.
+struct EventValue {
+  std::string_view type;
+  std::string payload;
+};
+
+namespace effect {
+
+/// Sets the named timer, in place of the one of that name if there is one.
+struct SetTimer {
+  std::string name;
+  Duration after;
+  EventValue event;
+};
+struct ClearTimer {
+  std::string name;
+};
+struct Work {
+  std::string name;
+  std::string payload;
+};
+/// Drops every pending work of this name; a running one is asked to stop.
+struct CancelWork {
+  std::string name;
+};
+struct Message {
+  std::string machine;
+  std::string key;
+  std::string event;
+  std::string payload;
+};
+
+using Any = std::variant<SetTimer, ClearTimer, Work, CancelWork, Message, Sql>;
+
+}  // namespace effect
+
+/// Collects effects in the order they are asked for.
+class Effects {
+ public:
+  explicit Effects(Time now) : now_(now) {}
+
+  /// The time of the commit: log time, which never goes back.
+  Time now() const { return now_; }
+
+  /// After `after`, `event` is sent to this instance. Setting a name again replaces the older timer. Timers
+  /// of an instance that finishes are dropped.
+  template <class E>
+  void set_timer(std::string name, Duration after, const E& event) {
+    if (auto payload = encoded(event)) {
+      effects_.push_back(
+          effect::SetTimer{std::move(name), after, {detail::pretty_type<E>(), *std::move(payload)}});
+    }
+  }
+  void clear_timer(std::string name) { effects_.push_back(effect::ClearTimer{std::move(name)}); }
+
+  /// The handler registered under `name` is run with `payload` after the commit: at least once.
+  template <class P>
+  void work(std::string name, const P& payload) {
+    if (auto text = encoded(payload)) effects_.push_back(effect::Work{std::move(name), *std::move(text)});
+  }
+  void cancel_work(std::string name) { effects_.push_back(effect::CancelWork{std::move(name)}); }
+
+  /// Sends an event to another instance, of any partition, exactly once; it may be refused there.
+  template <const auto& M, class E>
+  void send(std::string key, const E& event) {
+    if (auto payload = encoded(event)) {
+      effects_.push_back(effect::Message{std::string(M.traits.name), std::move(key),
+                                         std::string(event_name<M, E>()), *std::move(payload)});
+    }
+  }
+
+  /// The application's own rows, in the same transaction.
+  void sql(Sql statement) { effects_.push_back(std::move(statement)); }
+
+  /// What was collected, or the first value that could not be encoded.
+  Result<std::vector<effect::Any>> take() {
+    if (error_) return fail(*std::move(error_));
+    return std::move(effects_);
+  }
+
+ private:
+  template <class T>
+  std::optional<std::string> encoded(const T& value) {
+    auto text = encode(value);
+    if (text) return *std::move(text);
+    if (!error_) error_ = std::move(text).error();
+    return std::nullopt;
+  }
+
+  Time now_;
+  std::vector<effect::Any> effects_;
+  std::optional<Error> error_;
+};
+
+}  // namespace pawl

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// The durable engine: instances of machines in a store, one commit per step.
+///
+///     pawl::ThreadRuntime runtime;
+///     pawl::Machines machines;
+///     machines.add<door>();
+///     auto engine = pawl::Engine::open(runtime, std::move(machines), {.store = "sqlite:doors.db"}).value();
+///
+///     engine->create<door>("front").value();
+///     auto front = engine->send<door>("front", Push{}).value();     // returns once it is durable
+///     front.state;                                                  // Door::open
+///
+/// Every answer, refusals included, rests on what is durable. After a crash, opening the store again
+/// continues every instance from its last commit: timers fire, work is run again, messages are delivered.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pawl/codec.hpp"
+#include "pawl/error.hpp"
+#include "pawl/instance.hpp"
+#include "pawl/log.hpp"
+#include "pawl/machines.hpp"
+#include "pawl/runtime.hpp"
+#include "pawl/sql.hpp"
+#include "pawl/time.hpp"
+#include "pawl/transaction.hpp"
+
+namespace pawl {
+
+class EngineCore;
+
+/// How an engine is run. Every field has a default that suits one process on one machine.
+struct EngineOptions {
+  std::string store = "sqlite:pawl.db";              ///< "sqlite:PATH"
+  std::string vfs{};                                 ///< a registered SQLite VFS, for `sim::Disk`
+  std::size_t workers = 8;                           ///< threads that run work
+  std::size_t queue = 65536;                         ///< requests that may wait; the next gets `overloaded`
+  std::size_t batch = 4096;                          ///< transactions that share one durable commit, at most
+  std::size_t cache_bytes = std::size_t{256} << 20;  ///< instance data kept in memory
+  std::map<std::string, std::uint32_t> pools{};      ///< permit pools by name
+  std::vector<Sql> schema{};                         ///< the application's CREATE TABLE IF NOT EXISTS …
+  std::optional<Duration> keep{};                    ///< how long log entries are kept; by default for ever
+  std::optional<Duration> forget_finished{};  ///< how long finished instances are kept; by default for ever
+  Duration checkpoint_every = std::chrono::milliseconds(500);
+  Duration retain_every = std::chrono::minutes(1);  ///< how often the log is cut, while there are commits
+  Logger log{};                                     ///< silent by default
+};
+
+/// What opening found.
+struct OpenReport {
+  std::size_t instances = 0;
+  std::size_t recovered = 0;    ///< states changed by a recovery mapping
+  std::size_t interrupted = 0;  ///< pieces of work whose attempt a crash had cut off
+  std::size_t overdue_timers = 0;
+  std::vector<std::string>
+      unknown;  ///< "machine" or "machine.state" that this program does not know; untouched
+};
+
+/// Reads instances and collects sends; see `Engine::atomically`.
+class Atomic;
+
+/// Follows the log from a cursor; see `Engine::subscribe`. Used by one thread at a time. Once the engine is
+/// destroyed it returns `stopped`; its cursor can be given to the next engine on the same store.
+class Subscription {
+ public:
+  /// The next entries, at most `limit`, at once; empty where there are none yet.
+  /// Error: `cursor_expired` when retention has passed it.
+  Result<std::vector<LogEvent>> poll(std::size_t limit = 256);
+
+  /// The same, but waits for at least one; empty after the timeout.
+  Result<std::vector<LogEvent>> next(std::optional<Duration> timeout = std::nullopt, std::size_t limit = 256);
+
+  /// Where to go on after what was returned so far.
+  std::string cursor() const;
+
+ private:
+  friend class Engine;
+  Subscription(std::shared_ptr<EngineCore> core, std::int64_t after, std::string cursor)
+      : core_(std::move(core)), after_(after), cursor_(std::move(cursor)) {}
+  std::shared_ptr<EngineCore> core_;
+  std::int64_t after_;
+  std::string cursor_;
+};
+
+/// Thread-safe. Destroying it stops: running work is asked to stop and awaited, waiting requests get
+/// `stopped`.
+class Engine {
+ public:
+  /// Opens the store, loads every head, applies recovery mappings, counts interrupted work, then serves.
+  /// Errors: those of `Machines::validate` and of the store (`store_locked`, `store_newer`, `store_corrupt`,
+  /// …).
+  static Result<std::unique_ptr<Engine>> open(Runtime& runtime, Machines machines,
+                                              EngineOptions options = {});
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  const OpenReport& report() const;
+
+  // Writing.
+
+  /// Begins an instance. Errors: `duplicate_instance`, or `finished_instance` where a finished key may not be
+  /// started again (see `.generations()`).
+  template <const auto& M>
+  Result<Snapshot<M>> create(std::string key, const DataOf<M>& data = {}, CreateOptions options = {}) {
+    return snapshot<M>(commit(Transaction{}.create<M>(std::move(key), data, std::move(options))));
+  }
+
+  /// Sends an event and waits until it is durable. Errors: `illegal_event`, `guard_refused`,
+  /// `finished_instance`, `unknown_instance`, `version_conflict`, `too_large`, `outcome_unknown`,
+  /// `store_poisoned`, `disk_full`, …
+  template <const auto& M, class E>
+  Result<Snapshot<M>> send(std::string key, const E& event, SendOptions options = {}) {
+    return snapshot<M>(commit(Transaction{}.send<M>(std::move(key), event, std::move(options))));
+  }
+
+  /// Several operations on instances of one partition, all or nothing; one snapshot per operation.
+  Result<std::vector<Instance>> commit(Transaction transaction);
+
+  /// The same without waiting. `done` runs on the engine's own thread once the outcome is durable; it must
+  /// not block and must not destroy the engine.
+  void submit(Transaction transaction, std::move_only_function<void(Result<std::vector<Instance>>)> done);
+
+  /// A change that depends on what is read: `change` reads instances of one partition and sends to them; the
+  /// whole is committed if nothing in the partition changed meanwhile, and run again otherwise, `attempts`
+  /// times at most. It runs on the caller's thread and must have no side effects. Errors: what `change`
+  /// returns, `version_conflict` after the last attempt, and those of `commit`.
+  Result<std::vector<Instance>> atomically(std::string partition,
+                                           const std::function<Result<void>(Atomic&)>& change,
+                                           int attempts = 10);
+
+  // Reading.
+
+  template <const auto& M>
+  Result<Snapshot<M>> get(std::string_view key) const {
+    return to_snapshot<M>(read(M.traits.name, key));
+  }
+  /// Errors: `unknown_machine`, `unknown_instance`.
+  Result<Instance> read(std::string_view machine, std::string_view key) const;
+
+  /// Instances in the order of their creation, page by page. Error: `cursor_invalid`.
+  Result<InstancePage> list(const ListQuery& query) const;
+
+  /// Number of instances by machine and state.
+  std::map<std::string, std::map<std::string, std::size_t>> counts() const;
+
+  /// What happened to an instance, newest first; ends in a `truncated` mark where retention has cut the rest.
+  Result<History> history(std::string_view machine, std::string_view key, std::int64_t before = 0,
+                          std::size_t limit = 100) const;
+
+  /// Waits until the instance is in one of these states, or finished. Error: `timed_out`, with the present
+  /// state.
+  template <const auto& M, std::same_as<StateOf<M>>... More>
+  Result<Snapshot<M>> wait(std::string_view key, std::optional<Duration> timeout, StateOf<M> state,
+                           More... more) {
+    return to_snapshot<M>(wait_for(M.traits.name, key,
+                                   {std::string(state_name<M>(state)), std::string(state_name<M>(more))...},
+                                   timeout));
+  }
+  Result<Instance> wait_for(std::string_view machine, std::string_view key,
+                            const std::vector<std::string>& states, std::optional<Duration> timeout) const;
+
+  /// Follows the log from a cursor: "" for what comes from now on, "begin" for everything that is kept.
+  /// Errors: `cursor_invalid`, `cursor_expired`.
+  Result<Subscription> subscribe(std::string_view cursor) const;
+
+  /// A SELECT on the application's own tables; sees what is durable.
+  Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement) const;
+
+  // Beside the log.
+
+  /// Keeps a small value beside an instance: not logged, the newest wins, durable some time later.
+  Result<void> put_ephemeral(std::string_view machine, std::string_view key, std::string name,
+                             std::string json);
+  Result<std::map<std::string, std::string>> ephemerals(std::string_view machine, std::string_view key) const;
+
+  // Operating.
+
+  /// Error: `unknown_pool`, `invalid_argument`.
+  Result<void> resize_pool(std::string_view name, std::uint32_t size);
+  std::vector<PoolStatus> pools() const;
+  EngineStats stats() const;
+  std::vector<const Definition*> definitions() const;
+
+  /// Cuts the log and forgets finished instances as the options say, now.
+  Result<void> retain();
+  /// A consistent copy while the engine goes on; it is a store of its own.
+  Result<void> backup(const std::string& path, const std::function<void(double)>& progress = {}) const;
+  /// Problems found in the store; empty means sound.
+  Result<std::vector<std::string>> check() const;
+
+ private:
+  explicit Engine(std::shared_ptr<EngineCore> core);
+
+  template <const auto& M>
+  static Result<Snapshot<M>> snapshot(Result<std::vector<Instance>> outcome) {
+    if (!outcome) return fail(std::move(outcome).error());
+    return to_snapshot<M>(std::move(outcome->front()));
+  }
+
+  std::shared_ptr<EngineCore> core_;
+};
+
+}  // namespace pawl

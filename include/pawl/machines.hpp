@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// The machines that an engine drives, and the functions that do their work. Made in `main`, given to the
+/// engine.
+///
+///     pawl::Machines machines;
+///     machines.add<order>();
+///     machines.work<order, Charge>("charge",
+///         [&bank](const pawl::WorkContext& context, const Charge& charge) -> pawl::Result<pawl::Reply> {
+///           PAWL_TRY(auto receipt, bank.charge(context.request_id(), charge.cents));   // idempotent
+///           return pawl::reply(Charged{.receipt = receipt});
+///         },
+///         {.retry = {.retries = 5}, .timeout = 10s, .failed = pawl::on_failure<ChargeFailed>()});
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pawl/codec.hpp"
+#include "pawl/definition.hpp"
+#include "pawl/effects.hpp"
+#include "pawl/error.hpp"
+#include "pawl/retry.hpp"
+#include "pawl/time.hpp"
+
+namespace pawl {
+
+/// What a work handler is told. Valid during the call.
+struct WorkContext {
+  std::string_view machine;
+  std::string_view key;
+  std::string_view work;      ///< the name of the work
+  std::int64_t number = 0;    ///< names this piece of work among all of the instance
+  std::uint32_t attempt = 1;  ///< counts executions, interrupted ones included
+  std::stop_token stop;       ///< set when the work is cancelled, out of time, or the engine stops
+
+  /// The same for every attempt at this work: what makes a call to the outside idempotent.
+  std::string request_id() const;
+};
+
+/// What a handler answers: the event that consumes the work, or none.
+struct Reply {
+  std::optional<EventValue> event;
+  std::optional<Error> error;  ///< the event could not be encoded
+};
+
+/// The work is done and this event is to be sent to the instance, in the commit that consumes the work.
+template <class E>
+Reply reply(const E& event) {
+  auto payload = encode(event);
+  if (!payload) return {.event = {}, .error = std::move(payload).error()};
+  return {.event = EventValue{detail::pretty_type<E>(), *std::move(payload)}, .error = {}};
+}
+
+/// The work is done and there is nothing to tell the instance.
+inline Reply no_reply() { return {}; }
+
+using FailureReply = std::function<Reply(const Error&)>;
+
+/// Sends E{.reason = the error's text} when the last attempt has failed.
+template <class E>
+FailureReply on_failure() {
+  return [](const Error& error) { return reply(E{.reason = error.to_string()}); };
+}
+
+/// How a kind of work is run.
+struct WorkOptions {
+  RetryPolicy retry{};
+  std::optional<Duration>
+      timeout{};       ///< per attempt; then the handler is asked to stop and the attempt failed
+  std::string pool{};  ///< the permit pool that limits it; empty: the engine's workers alone
+  FailureReply
+      failed{};  ///< what to send when no retry is left; by default the work is only logged as failed
+};
+
+using WorkHandler = std::function<Result<Reply>(const WorkContext&, std::string_view payload)>;
+
+/// A registry, filled before the engine opens; an ordinary value without global state. Not thread-safe.
+class Machines {
+ public:
+  struct Work {
+    WorkHandler run;
+    WorkOptions options;
+  };
+  struct Entry {
+    Definition definition;
+    std::map<std::string, Work, std::less<>> works;
+  };
+
+  /// Adds a machine. A name used twice is reported when the engine opens.
+  template <const auto& M>
+  Machines& add() {
+    entries_.push_back({define<M>(), {}});
+    return *this;
+  }
+
+  /// Adds the handler of a machine's work; P is the payload's type. The machine must have been added.
+  template <const auto& M, class P>
+  Machines& work(std::string name, std::function<Result<Reply>(const WorkContext&, const P&)> handler,
+                 WorkOptions options = {}) {
+    auto run = [handler = std::move(handler)](const WorkContext& context,
+                                              std::string_view text) -> Result<Reply> {
+      PAWL_TRY(const auto payload, decode<P>(text));
+      return handler(context, payload);
+    };
+    return add_work(M.traits.name, std::move(name), {std::move(run), std::move(options)});
+  }
+
+  /// Checks the whole. Errors: `duplicate_machine`, `unknown_machine`, `duplicate_instance` for a work
+  /// registered twice, and what a retry policy is refused with.
+  Result<void> validate() const;
+
+  const std::vector<Entry>& entries() const { return entries_; }
+
+ private:
+  Machines& add_work(std::string_view machine, std::string name, Work work);
+
+  std::vector<Entry> entries_;
+  std::vector<Error> problems_;
+};
+
+}  // namespace pawl

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// A pool of permits: who may run, how many at once, in which order. Pure logic without clock, thread or I/O:
+/// a command goes in, the changes to tell the holders come out.
+///
+///     auto pool = pawl::PermitPool::open("downloads", 5).value();
+///     for (const auto& change : pool.request("run-17", 3, 1).value()) {
+///       // {grant, "run-17", 3}: run-17 may start with three permits
+///     }
+///     pool.release("run-17", 3);   // the changes grant them to whoever waits first
+///
+/// The rules:
+/// - First in, first out. The head of the line waits until its minimum is free and nobody overtakes it, so
+///   nobody starves. The one exception: a waiter whose minimum no longer fits the size (after a shrink) is
+///   passed over, keeps its place, and is served again once the pool has grown.
+/// - A grant gives what is free, at least the minimum and at most what was wanted, and settles the request:
+///   a partial grant is not topped up. A holder that wants more asks again, at the end of the line. It should
+///   not wait for that idly: two holders that keep what they have until they get more can wait for ever.
+/// - Shrinking below what is granted asks holders to give back, the newest first (a holder is as old as its
+///   first grant since it last held nothing). That is a request: permits return only by `release` or
+///   `forget`. Until then they count as revoking and are not asked for again; growing does not withdraw it.
+/// - Never more is granted than the size, except while a shrink waits for what it revoked.
+/// - Grants are volatile, the line is not: store `waiting()` and, after a crash, `restore` it.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "pawl/error.hpp"
+
+namespace pawl {
+
+/// Something to tell a holder.
+struct PermitChange {
+  enum class Kind : std::uint8_t {
+    grant,   ///< these permits are yours now, in addition to what you hold
+    revoke,  ///< please give back this many
+  };
+  Kind kind;
+  std::string holder;
+  std::uint32_t permits;
+
+  bool operator==(const PermitChange&) const = default;
+};
+
+using PermitChanges = std::vector<PermitChange>;
+
+/// Not thread-safe: const methods may run concurrently, commands need exclusive use. Copies are independent.
+/// A refused command changes nothing.
+class PermitPool {
+ public:
+  /// A request that is not granted yet.
+  struct Waiter {
+    std::string holder;
+    std::uint32_t want;
+    std::uint32_t minimum;
+    bool operator==(const Waiter&) const = default;
+  };
+
+  struct Holder {
+    std::string holder;
+    std::uint32_t held;
+    std::uint32_t revoking;  ///< part of `held` that it was asked to give back
+    bool operator==(const Holder&) const = default;
+  };
+
+  struct Restored;
+
+  /// An empty pool. Error: `invalid_argument` for size 0.
+  static Result<PermitPool> open(std::string name, std::uint32_t size);
+
+  /// After a crash: all permits are free and the stored waiters stand in line again, in the order given. The
+  /// changes grant to those that fit at once. Errors: `invalid_argument` for size 0, a holder that is there
+  /// twice, or counts `request` would refuse; a minimum above the size is kept and passed over.
+  static Result<Restored> restore(std::string name, std::uint32_t size, const std::vector<Waiter>& waiters);
+
+  /// Asks for `want` permits, content with `minimum`. Grants now or stands in line. Errors:
+  /// `invalid_argument` when the holder has no name, a count is 0, minimum > want, the holder waits already,
+  /// or the minimum, with what the holder has, exceeds the size and so could never be granted.
+  Result<PermitChanges> request(std::string_view holder, std::uint32_t want, std::uint32_t minimum);
+
+  /// Gives `permits` back. Errors: `unknown_name` when the holder holds nothing; `invalid_argument` for 0 or
+  /// for more than it holds.
+  Result<PermitChanges> release(std::string_view holder, std::uint32_t permits);
+
+  /// Changes the size. Growing grants, shrinking may revoke. Error: `invalid_argument` for 0.
+  Result<PermitChanges> resize(std::uint32_t size);
+
+  /// Drops a holder that crashed or was cancelled: what it holds is free, its place in line is gone. Error:
+  /// `unknown_name` when it neither holds nor waits.
+  Result<PermitChanges> forget(std::string_view holder);
+
+  const std::string& name() const noexcept { return name_; }
+  std::uint32_t size() const noexcept { return size_; }
+  std::uint32_t granted() const noexcept { return granted_; }
+  std::uint32_t revoking() const noexcept { return revoking_; }
+  std::uint32_t free() const noexcept { return size_ > granted_ ? size_ - granted_ : 0; }
+
+  /// What this holder holds; 0 if unknown.
+  std::uint32_t held(std::string_view holder) const;
+
+  /// The line, first to last; O(waiters). Those with `minimum` above what fits are passed over.
+  std::vector<Waiter> waiting() const;
+
+  /// Who holds permits, oldest first; O(holders log holders).
+  std::vector<Holder> holders() const;
+
+  bool operator==(const PermitPool&) const = default;
+
+ private:
+  /// One per holder that holds or waits. Ranks rise with every request and order both the line and the ages;
+  /// 0 means none.
+  struct Entry {
+    std::uint32_t held = 0;
+    std::uint32_t revoking = 0;
+    std::uint64_t age = 0;
+    std::uint64_t place = 0;
+    bool operator==(const Entry&) const = default;
+  };
+  using Entries = std::unordered_map<std::string, Entry>;
+
+  PermitPool(std::string name, std::uint32_t size) : name_(std::move(name)), size_(size) {}
+
+  Result<void> check_request(std::string_view holder, std::uint32_t want, std::uint32_t minimum) const;
+  Result<Entries::iterator> find(std::string_view holder);
+  std::vector<Entries::const_iterator> by_age() const;
+  bool fits(const Waiter& waiter, const Entry& entry) const;
+  void enqueue(Waiter waiter);
+  void take_back(Entry& entry, std::uint32_t permits);
+  void drop_if_idle(Entries::iterator found);
+  PermitChanges grant_in_order();
+  PermitChanges revoke_excess();
+
+  std::string name_;
+  std::uint32_t size_;
+  std::uint32_t granted_ = 0;
+  std::uint32_t revoking_ = 0;
+  std::uint64_t last_rank_ = 0;
+  Entries entries_;
+  std::map<std::uint64_t, Waiter> line_;
+};
+
+struct PermitPool::Restored {
+  PermitPool pool;
+  PermitChanges changes;
+};
+
+}  // namespace pawl

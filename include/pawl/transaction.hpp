@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Operations on instances of one partition that become durable together or not at all.
+///
+///     engine->commit(pawl::Transaction{}
+///                        .send<replica>("a", Demote{})
+///                        .send<replica>("b", Promote{})
+///                        .sql({.text = "UPDATE route SET target = ?1", .rows = {{"b"}}, .expect = 1})
+///                        .request_id("failover-17"));
+///
+/// A value; building it does nothing. Encoding errors are kept and returned by `commit`. An instance may be
+/// named once.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pawl/codec.hpp"
+#include "pawl/error.hpp"
+#include "pawl/machine.hpp"
+#include "pawl/sql.hpp"
+
+namespace pawl {
+
+struct CreateOptions {
+  std::string partition{};   ///< instances with the same one can be changed together; default: alone
+  std::string request_id{};  ///< a repeat with the same id and content returns the first outcome
+};
+
+struct SendOptions {
+  std::optional<std::int64_t> expected_version{};  ///< else `version_conflict`
+  std::string request_id{};
+};
+
+/// One operation, by names. `typed` holds the event itself where it came from C++, so that it is not decoded.
+struct Operation {
+  enum class Kind : std::uint8_t { create, send };
+  Kind kind = Kind::send;
+  std::string machine;
+  std::string key;
+  std::string partition{};
+  std::string event{};
+  std::string json = "{}";  ///< data of a create, payload of a send
+  std::shared_ptr<const void> typed{};
+  std::optional<std::int64_t> expected_version{};
+};
+
+/// Not thread-safe while it is built.
+class Transaction {
+ public:
+  /// Begins an instance with this data.
+  template <const auto& M>
+  Transaction&& create(std::string key, const DataOf<M>& data = {}, CreateOptions options = {}) && {
+    if (auto json = keep(encode(data))) {
+      add({.kind = Operation::Kind::create,
+           .machine = std::string(M.traits.name),
+           .key = std::move(key),
+           .partition = std::move(options.partition),
+           .json = *std::move(json)},
+          std::move(options.request_id));
+    }
+    return std::move(*this);
+  }
+
+  /// Sends an event to an instance.
+  template <const auto& M, class E>
+  Transaction&& send(std::string key, const E& event, SendOptions options = {}) && {
+    if (auto json = keep(encode(event))) {
+      add({.kind = Operation::Kind::send,
+           .machine = std::string(M.traits.name),
+           .key = std::move(key),
+           .event = std::string(event_name<M, E>()),
+           .json = *std::move(json),
+           .typed = std::make_shared<const E>(event),
+           .expected_version = options.expected_version},
+          std::move(options.request_id));
+    }
+    return std::move(*this);
+  }
+
+  /// An operation by names, as it comes over a network.
+  Transaction&& operation(Operation operation) && {
+    operation.typed.reset();
+    add(std::move(operation), {});
+    return std::move(*this);
+  }
+
+  /// The application's own rows; `expect` makes the whole transaction depend on them.
+  Transaction&& sql(Sql statement) && {
+    statements_.push_back(std::move(statement));
+    return std::move(*this);
+  }
+
+  /// A repeat with the same id and content returns the first outcome instead of doing it again.
+  Transaction&& request_id(std::string id) && {
+    request_id_ = std::move(id);
+    return std::move(*this);
+  }
+
+  const std::vector<Operation>& operations() const { return operations_; }
+  const std::vector<Sql>& statements() const { return statements_; }
+  const std::string& request_id() const { return request_id_; }
+  const std::optional<Error>& error() const { return error_; }
+
+ private:
+  friend class EngineCore;
+
+  void add(Operation operation, std::string request) {
+    operations_.push_back(std::move(operation));
+    if (!request.empty()) request_id_ = std::move(request);
+  }
+  std::optional<std::string> keep(Result<std::string> text) {
+    if (text) return *std::move(text);
+    if (!error_) error_ = std::move(text).error();
+    return std::nullopt;
+  }
+
+  std::vector<Operation> operations_;
+  std::vector<Sql> statements_;
+  std::string request_id_;
+  std::optional<Error> error_;
+};
+
+}  // namespace pawl

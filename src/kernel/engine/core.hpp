@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// The engine's inside. One lane decides, commits and publishes; other threads hand in requests and read.
+///
+///   submit → queue → [lane] decide → store.apply … store.commit → publish heads → act → answer
+///
+/// Heads are changed by the lane alone, under the unique lock, and only with what is durable. A batch works
+/// on drafts; a batch that fails is dropped with its drafts.
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <shared_mutex>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "kernel/engine/decide.hpp"
+#include "kernel/engine/heads.hpp"
+#include "kernel/engine/registry.hpp"
+#include "kernel/engine/timer_queue.hpp"
+#include "pawl/engine.hpp"
+#include "pawl/permits.hpp"
+#include "pawl/runtime.hpp"
+#include "store/store.hpp"
+
+namespace pawl {
+
+using Done = std::move_only_function<void(Result<std::vector<Instance>>)>;
+
+/// One thing that happens to one instance.
+struct Target {
+  std::uint16_t machine = 0;
+  InstanceId id;
+  std::string key;  // empty where the instance is known to exist
+  Happening happening;
+};
+
+/// A transaction on its way to the lane.
+struct Request {
+  struct PartitionGuard {
+    std::string partition;
+    Seq seq = 0;  // the partition's newest entry when it was read
+  };
+  std::vector<Target> targets;
+  std::vector<Sql> sql;
+  std::optional<RequestTag> tag;
+  std::optional<PartitionGuard> guard;
+  Done done;
+  bool internal = false;  // the engine's own: waits out a full disk instead of being refused
+};
+
+class EngineCore : public std::enable_shared_from_this<EngineCore> {
+ public:
+  EngineCore(Runtime& runtime, Machines machines, EngineOptions options);
+  ~EngineCore();
+  EngineCore(const EngineCore&) = delete;
+  EngineCore& operator=(const EngineCore&) = delete;
+
+  Result<void> open();
+  void close();
+
+  const OpenReport& report() const { return report_; }
+  const Registry& registry() const { return registry_; }
+  Runtime& runtime() { return runtime_; }
+
+  // Writing, from any thread (core.cpp, requests.cpp).
+  void submit(Transaction transaction, std::optional<Request::PartitionGuard> guard, Done done);
+  void enqueue(Request request);
+  Result<std::vector<Instance>> wait_for_outcome(Transaction transaction,
+                                                 std::optional<Request::PartitionGuard> guard);
+
+  // Reading, from any thread (read.cpp).
+  Result<Instance> read(std::string_view machine, std::string_view key) const;
+  Result<InstancePage> list(const ListQuery& query) const;
+  std::map<std::string, std::map<std::string, std::size_t>> counts() const;
+  Result<History> history(std::string_view machine, std::string_view key, Seq before,
+                          std::size_t limit) const;
+  Result<Instance> wait_for_state(std::string_view machine, std::string_view key,
+                                  const std::vector<std::string>& states, std::optional<Duration> timeout);
+  Result<Seq> parse_cursor(std::string_view cursor) const;
+  std::string make_cursor(Seq seq) const;
+  Result<std::vector<LogEvent>> follow(Seq after, std::size_t limit) const;
+  bool wait_for_entries(Seq after, std::optional<Duration> timeout);
+  Seq partition_seq(std::string_view partition) const;
+  std::vector<std::string> partition_keys(std::string_view machine, std::string_view partition) const;
+  Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement) const;
+
+  // Beside the log and operating (operate.cpp).
+  Result<void> put_ephemeral(std::string_view machine, std::string_view key, std::string name,
+                             std::string json);
+  Result<std::map<std::string, std::string>> ephemerals(std::string_view machine, std::string_view key) const;
+  Result<void> resize_pool(std::string_view name, std::uint32_t size);
+  std::vector<PoolStatus> pools() const;
+  EngineStats stats() const;
+  Result<void> retain();
+  Result<void> backup(const std::string& path, const std::function<void(double)>& progress) const;
+  Result<std::vector<std::string>> check() const;
+
+ private:
+  /// Names one piece of work in the whole store.
+  using WorkKey = std::pair<InstanceId, std::int64_t>;
+  struct RunningWork {
+    std::stop_source stop;
+    std::uint32_t attempt = 0;
+    bool timed_out = false;
+    TimerId timeout{};
+    bool has_timeout = false;
+  };
+  struct StateWaiter {
+    std::vector<std::uint16_t> states;
+    std::shared_ptr<Gate> gate;
+  };
+  struct Answer {
+    Request request;
+    Result<std::vector<Instance>> outcome;
+  };
+  /// What a batch has decided so far.
+  struct Batch {
+    std::vector<Draft> drafts;
+    std::unordered_map<InstanceId, std::size_t> by_id;
+    std::unordered_map<std::string, Seq> partitions;
+    std::vector<Answer> answers;
+    std::vector<WorkKey> reserved;  // work that stands in its pool because of this batch
+    std::size_t entries = 0;
+    bool dirty = false;
+  };
+
+  // The lane's work (batch.cpp).
+  void drain();
+  void run_batch(std::vector<Request> requests);
+  Result<std::vector<Instance>> decide_request(Batch& batch, Request& request);
+  Result<std::optional<std::vector<Instance>>> repeated(const Request& request);
+  Result<void> check_partition(const std::vector<Draft>& staged) const;
+  Result<Draft> draft_of(const Batch& batch, const Target& target);
+  void reserve_permits(Batch& batch, Draft& draft, const Change& change);
+  Result<Seq> write(const std::vector<Draft>& staged, const std::vector<std::optional<Change>>& changes,
+                    const Request& request);
+  Result<void> commit_batch(Batch& batch);
+  void publish(Batch& batch);
+  void fail_batch(Batch batch, const Error& error);
+  void publish_draft(Draft& draft);
+  void evict();
+  std::size_t partition_number(const std::string& partition);
+  Result<std::string> load_data(const InstanceId& id, std::uint16_t machine, Seq seq) const;
+  Instance to_instance(const Draft& draft) const;
+  Instance to_instance(const Head& head) const;
+  LogEvent to_event(Entry entry) const;
+
+  // Acting on what became durable (act.cpp).
+  void act(const InstanceId& id, std::uint16_t machine, const Extras* before, const Extras* after);
+  void arm_timer(const InstanceId& id, const TimerRecord& timer);
+  void wake_timers();
+  void start_work(const InstanceId& id, std::uint16_t machine, const WorkRecord& work);
+  void work_returned(WorkKey key, std::uint16_t machine, std::uint32_t attempt, Result<Reply> result);
+  void work_timed_out(WorkKey key, std::uint32_t attempt);
+  void work_gone(const WorkKey& key);
+  void retry_later(const InstanceId& id, std::uint16_t machine, const WorkRecord& work);
+  void request_permit(const WorkKey& key, std::uint16_t machine, const std::string& name);
+  void forget_permits(std::span<const WorkKey> keys);
+  void granted(const PermitChanges& changes);
+  void begin_attempt(const WorkKey& key);
+  PermitPool& pool_of(std::uint16_t machine, std::string_view work);
+  static std::string holder_of(const WorkKey& key);
+  void deliver(const InstanceId& sender, std::uint16_t machine, const MessageRecord& message);
+  void acknowledge(const InstanceId& sender, std::uint16_t machine, std::int64_t number,
+                   std::optional<Error> refused);
+  void wake_readers(const Batch& batch);
+
+  // Opening (open.cpp).
+  Result<void> load();
+  Result<void> recover();
+  void resume();
+  void resume_work(const Head& head, const WorkRecord& work);
+  void note_unknown(const StoredHead& stored, std::uint16_t machine, std::uint16_t state);
+
+  void schedule_maintenance();
+  void flush_ephemerals(Batch& batch);
+  void retain_on_lane(std::move_only_function<void(Result<void>)> done);
+  void retain_step(Seq horizon, Seq forget, std::move_only_function<void(Result<void>)> done);
+  Time log_time();
+
+  Runtime& runtime_;
+  EngineOptions options_;
+  Registry registry_;
+  OpenReport report_;
+  std::unique_ptr<Store> store_;
+
+  mutable std::mutex queue_mutex_;
+  std::deque<Request> queue_;
+  bool drain_scheduled_ = false;
+  bool stopped_ = false;
+
+  mutable std::shared_mutex heads_mutex_;
+  HeadTable heads_;
+  std::map<std::pair<std::uint16_t, std::uint16_t>, std::size_t> counts_;  // by machine and state
+  std::vector<std::string> partitions_{""};
+  std::vector<Seq> partition_seqs_{0};
+  std::map<std::string, std::uint32_t, std::less<>> partition_numbers_;
+  std::vector<std::vector<InstanceId>> partition_members_{{}};
+  std::size_t cached_bytes_ = 0;
+  std::size_t key_bytes_ = 0;
+  std::size_t eviction_hand_ = 0;
+
+  // The lane's own.
+  Time last_at_{};
+  std::optional<Error> poisoned_;
+  TimerQueue timers_;
+  std::optional<TimerId> timer_wake_;
+  std::optional<Instant> timer_wake_at_;
+  std::map<WorkKey, RunningWork> running_;
+  mutable std::mutex pools_mutex_;
+  std::map<std::string, PermitPool, std::less<>> pools_;
+
+  std::mutex waiters_mutex_;
+  std::multimap<InstanceId, StateWaiter> state_waiters_;
+  std::vector<std::shared_ptr<Gate>> entry_waiters_;
+
+  mutable std::mutex ephemeral_mutex_;
+  std::map<std::pair<InstanceId, std::string>, Ephemeral> ephemerals_pending_;
+
+  std::atomic<Seq> durable_seq_{0};
+  std::atomic<std::uint64_t> transitions_{0};
+  std::atomic<std::uint64_t> commits_{0};
+  std::atomic<std::uint64_t> refused_{0};
+  std::atomic<std::uint64_t> conflicts_{0};
+  std::atomic<std::size_t> timer_count_{0};
+  std::atomic<std::size_t> running_count_{0};
+  std::atomic<bool> checkpoint_scheduled_{false};
+  bool retention_scheduled_ = false;
+  mutable std::shared_mutex closing_mutex_;  // a subscription may outlive the engine, and with it the store
+
+  // The owners come last, so that tasks end before what they use. Tasks use the plain pointers, which do not
+  // change while their owners are destroyed.
+  Lane* maintenance_ = nullptr;
+  Lane* lane_ = nullptr;
+  Workers* workers_ = nullptr;
+  std::unique_ptr<Lane> maintenance_owner_;
+  std::unique_ptr<Lane> lane_owner_;
+  std::unique_ptr<Workers> workers_owner_;
+};
+
+}  // namespace pawl

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/engine/decide.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "pawl/assert.hpp"
+#include "pawl/codec.hpp"
+
+namespace pawl {
+namespace {
+
+using Decision = Result<std::optional<Change>>;
+
+/// One decision about one draft. Works on a copy of the extras, so that a refusal leaves the draft as it was.
+class Decider {
+ public:
+  Decider(const Registry& registry, Draft& draft, Time now)
+      : registry_(registry), draft_(draft), now_(now), extras_(draft.extras) {}
+
+  Decision operator()(const CreateInstance& create);
+  Decision operator()(const SendEvent& send);
+  Decision operator()(const FireTimer& fire);
+  Decision operator()(const BeginWork& begin);
+  Decision operator()(const FinishWork& finish);
+  Decision operator()(const FailWork& failed);
+  Decision operator()(const AcknowledgeMessage& acknowledge);
+  Decision operator()(const RecoverInstance& recover);
+
+ private:
+  const Definition& definition() const { return registry_.definition(draft_.machine); }
+  std::string who() const {
+    return fmt::format("{} \"{}\"", registry_.machine_name(draft_.machine), draft_.key);
+  }
+
+  Result<void> check_alive() const;
+  Result<void> take_event(std::size_t event, const void* typed, std::string_view payload);
+  Result<void> collect(std::vector<effect::Any> effects, std::int64_t version);
+  Result<void> add(effect::SetTimer& set, std::int64_t version);
+  Result<void> add(effect::Work& work);
+  Result<std::size_t> event_of_type(std::string_view type) const;
+  bool drop_work(std::int64_t number, std::uint32_t attempt);
+  void set_state(std::size_t state);
+  Change record(EntryKind kind, std::string event, std::string payload);
+  Change consume(EntryKind kind, const std::string& name, const Result<std::size_t>& event,
+                 const std::string& payload, const Error* cause);
+  Result<std::int64_t> next_number();
+
+  const Registry& registry_;
+  Draft& draft_;
+  Time now_;
+  Extras extras_;
+  Change change_;
+  std::int64_t numbers_ = 0;
+  std::optional<std::size_t> next_state_;
+  std::optional<std::string> next_data_;
+};
+
+Result<void> Decider::check_alive() const {
+  if (!draft_.exists) {
+    return fail(Code::unknown_instance, fmt::format("there is no {}", who()), {{"key", draft_.key}});
+  }
+  if (draft_.state >= Registry::kUnknown) {
+    return fail(Code::unknown_state,
+                fmt::format("{} is in the state \"{}\", which this program does not know", who(),
+                            registry_.state_name(draft_.machine, draft_.state)),
+                {{"key", draft_.key}});
+  }
+  return {};
+}
+
+/// Fires the event and keeps what it makes of state, data and effects.
+Result<void> Decider::take_event(std::size_t event, const void* typed, std::string_view payload) {
+  const auto& fired = definition().events[event];
+  Effects effects(now_);
+  PAWL_TRY(auto step, typed != nullptr ? fired.fire(draft_.state, draft_.data, typed, &effects)
+                                       : fired.fire_json(draft_.state, draft_.data, payload, &effects));
+  if (step.verdict != Verdict::fired) {
+    return fail(definition().refuse(step.verdict, draft_.key, draft_.state, event));
+  }
+  PAWL_TRY(auto collected, effects.take());
+  PAWL_CHECK(collect(std::move(collected), draft_.version + 1));
+  next_data_ = std::move(step.data);
+  set_state(step.state);
+  return {};
+}
+
+Result<std::size_t> Decider::event_of_type(std::string_view type) const {
+  const auto& events = definition().events;
+  const auto found = std::ranges::find(events, type, &Definition::Event::type);
+  if (found != events.end()) return static_cast<std::size_t>(found - events.begin());
+  return fail(Code::unknown_event,
+              fmt::format("{}: no transition takes the event {}", definition().name, type));
+}
+
+void Decider::set_state(std::size_t state) {
+  next_state_ = state;
+  if (!definition().states[state].terminal) return;
+  extras_.timers.clear();
+  extras_.work.clear();
+  change_.new_work.clear();
+}
+
+Result<void> Decider::add(effect::SetTimer& set, std::int64_t version) {
+  PAWL_TRY(const auto event, event_of_type(set.event.type));
+  const auto after = std::clamp(set.after, Duration::zero(), Duration(std::chrono::years(100)));
+  std::erase_if(extras_.timers, [&](const TimerRecord& timer) { return timer.name == set.name; });
+  extras_.timers.push_back({.name = std::move(set.name),
+                            .generation = version,
+                            .due = now_ + after,
+                            .set = now_,
+                            .event = definition().events[event].name,
+                            .payload = std::move(set.event.payload)});
+  return {};
+}
+
+Result<void> Decider::add(effect::Work& work) {
+  const auto& works = registry_.entry(draft_.machine).works;
+  if (!works.contains(work.name)) {
+    std::vector<std::string_view> known;
+    for (const auto& [name, handler] : works) known.push_back(name);
+    return fail(Code::unknown_name, fmt::format("{} has no handler for work \"{}\"; registered: {}",
+                                                definition().name, work.name, fmt::join(known, ", ")));
+  }
+  PAWL_TRY(const auto number, next_number());
+  change_.new_work.push_back(number);
+  extras_.work.push_back({number, std::move(work.name), std::move(work.payload), now_});
+  return {};
+}
+
+/// A number for work or a message: the version in front keeps it from ever being used again.
+Result<std::int64_t> Decider::next_number() {
+  constexpr std::int64_t kPerChange = 1024;
+  if (numbers_ + 1 == kPerChange) {
+    return fail(Code::too_large,
+                fmt::format("{}: one transition asks for more than {} pieces of work and messages", who(),
+                            kPerChange - 1));
+  }
+  return (draft_.version + 1) * kPerChange + numbers_++;
+}
+
+Result<void> Decider::collect(std::vector<effect::Any> effects, std::int64_t version) {
+  for (auto& any : effects) {
+    if (auto* set = std::get_if<effect::SetTimer>(&any)) {
+      PAWL_CHECK(add(*set, version));
+    } else if (const auto* clear = std::get_if<effect::ClearTimer>(&any)) {
+      std::erase_if(extras_.timers, [&](const TimerRecord& timer) { return timer.name == clear->name; });
+    } else if (auto* work = std::get_if<effect::Work>(&any)) {
+      PAWL_CHECK(add(*work));
+    } else if (const auto* cancel = std::get_if<effect::CancelWork>(&any)) {
+      std::erase_if(extras_.work, [&](const WorkRecord& record) { return record.name == cancel->name; });
+    } else if (auto* message = std::get_if<effect::Message>(&any)) {
+      PAWL_CHECK(registry_.find(message->machine));
+      PAWL_TRY(const auto number, next_number());
+      extras_.outbox.push_back({number, std::move(message->machine), std::move(message->key),
+                                std::move(message->event), std::move(message->payload)});
+    } else {
+      change_.sql.push_back(std::move(std::get<Sql>(any)));
+    }
+  }
+  return {};
+}
+
+/// Removes an attempt of a piece of work; false where it is not the present one.
+bool Decider::drop_work(std::int64_t number, std::uint32_t attempt) {
+  return std::erase_if(extras_.work, [&](const WorkRecord& work) {
+           return work.number == number && work.attempt == attempt;
+         }) == 1;
+}
+
+Change Decider::record(EntryKind kind, std::string event, std::string payload) {
+  if (next_data_) draft_.data = *std::move(next_data_);
+  if (next_state_) draft_.state = static_cast<std::uint16_t>(*next_state_);
+  draft_.extras = std::move(extras_);
+  draft_.version += 1;
+  draft_.at = now_;
+  change_.kind = kind;
+  change_.event = std::move(event);
+  change_.payload = std::move(payload);
+  std::erase_if(change_.new_work, [&](std::int64_t number) {
+    return std::ranges::find(draft_.extras.work, number, &WorkRecord::number) == draft_.extras.work.end();
+  });
+  return std::move(change_);
+}
+
+/// Fires the event that a timer or a piece of work ends in. Where it is refused, that is recorded as an entry
+/// of `kind` instead: what was consumed stays consumed, so that it happens once.
+Change Decider::consume(EntryKind kind, const std::string& name, const Result<std::size_t>& event,
+                        const std::string& payload, const Error* cause) {
+  const auto before = extras_;
+  auto taken = check_alive();
+  if (taken && !event) taken = fail(event.error());
+  if (taken) taken = take_event(*event, nullptr, payload);
+  if (taken) return record(EntryKind::fired, definition().events[*event].name, payload);
+  extras_ = before;
+  change_ = {};
+  next_data_.reset();
+  next_state_.reset();
+  JsonWriter reason;
+  reason.begin_object().key("refused").string(taken.error().to_string());
+  if (cause != nullptr) reason.key("error").string(cause->to_string());
+  reason.end_object();
+  return record(kind, name, reason.take().value_or("{}"));
+}
+
+Decision Decider::operator()(const CreateInstance& create) {
+  if (draft_.exists) {
+    const bool finished = registry_.finished(draft_.machine, draft_.state);
+    if (!finished) {
+      return fail(Code::duplicate_instance, fmt::format("{} exists already", who()), {{"key", draft_.key}});
+    }
+    if (!definition().generations) {
+      return fail(
+          Code::finished_instance,
+          fmt::format("{} is finished; {} does not allow another generation", who(), definition().name),
+          {{"key", draft_.key}});
+    }
+    if (!create.partition.empty() && create.partition != draft_.partition) {
+      return fail(Code::wrong_partition,
+                  fmt::format("{} belongs to partition \"{}\"", who(), draft_.partition));
+    }
+    draft_.generation += 1;
+  } else {
+    draft_.partition = create.partition;
+    draft_.created_at = now_;
+  }
+  draft_.exists = true;
+  next_data_ = create.data;
+  next_state_ = definition().initial;
+  return record(EntryKind::created, "", "");
+}
+
+Decision Decider::operator()(const SendEvent& send) {
+  PAWL_CHECK(check_alive());
+  if (send.expected_version && *send.expected_version != draft_.version) {
+    return fail(Code::version_conflict,
+                fmt::format("{} has version {}, expected {}", who(), draft_.version, *send.expected_version),
+                {{"key", draft_.key}, {"version", std::to_string(draft_.version)}});
+  }
+  PAWL_CHECK(take_event(send.event, send.typed.get(), send.payload));
+  return record(EntryKind::fired, definition().events[send.event].name, send.payload);
+}
+
+Decision Decider::operator()(const FireTimer& fire) {
+  const auto timer = std::ranges::find_if(extras_.timers, [&](const TimerRecord& candidate) {
+    return candidate.name == fire.name && candidate.generation == fire.generation;
+  });
+  if (!draft_.exists || timer == extras_.timers.end()) return std::nullopt;
+  const auto due = *timer;
+  extras_.timers.erase(timer);
+  return consume(EntryKind::timer, due.name, definition().find_event(due.event), due.payload, nullptr);
+}
+
+Decision Decider::operator()(const BeginWork& begin) {
+  const auto work = std::ranges::find(extras_.work, begin.number, &WorkRecord::number);
+  if (!draft_.exists || work == extras_.work.end()) return std::nullopt;
+  work->attempt += 1;
+  work->not_before.reset();
+  return record(EntryKind::work, work->name, fmt::format("{{\"attempt\":{}}}", work->attempt));
+}
+
+Decision Decider::operator()(const FinishWork& finish) {
+  const auto work = std::ranges::find(extras_.work, finish.number, &WorkRecord::number);
+  if (!draft_.exists || work == extras_.work.end()) return std::nullopt;
+  const auto name = work->name;
+  if (!drop_work(finish.number, finish.attempt)) return std::nullopt;
+  if (!finish.event) return record(EntryKind::work, name, R"({"done":true})");
+  return consume(EntryKind::work, name, event_of_type(finish.event->type), finish.event->payload, nullptr);
+}
+
+Decision Decider::operator()(const FailWork& failed) {
+  const auto work = std::ranges::find(extras_.work, failed.number, &WorkRecord::number);
+  if (!draft_.exists || work == extras_.work.end() || work->attempt != failed.attempt) return std::nullopt;
+  const auto name = work->name;
+  if (failed.event) {
+    extras_.work.erase(work);
+    return consume(EntryKind::work, name, event_of_type(failed.event->type), failed.event->payload,
+                   &failed.error);
+  }
+  if (failed.not_before) {
+    work->not_before = failed.not_before;
+  } else {
+    extras_.work.erase(work);
+  }
+  JsonWriter reason;
+  reason.begin_object().key("attempt").integer(std::int64_t{failed.attempt});
+  reason.key("error").string(failed.error.to_string());
+  reason.key("again").boolean(failed.not_before.has_value()).end_object();
+  return record(EntryKind::work, name, reason.take().value_or("{}"));
+}
+
+Decision Decider::operator()(const AcknowledgeMessage& acknowledge) {
+  const auto message = std::ranges::find(extras_.outbox, acknowledge.number, &MessageRecord::number);
+  if (!draft_.exists || message == extras_.outbox.end()) return std::nullopt;
+  JsonWriter outcome;
+  outcome.begin_object().key("to").string(message->machine + "/" + message->key);
+  outcome.key("delivered").boolean(!acknowledge.refused);
+  if (acknowledge.refused) outcome.key("refused").string(acknowledge.refused->to_string());
+  outcome.end_object();
+  const auto event = message->event;
+  extras_.outbox.erase(message);
+  return record(EntryKind::message, event, outcome.take().value_or("{}"));
+}
+
+Decision Decider::operator()(const RecoverInstance&) {
+  if (!draft_.exists || draft_.state >= Registry::kUnknown) return std::nullopt;
+  const auto target = definition().states[draft_.state].recovers_to;
+  if (!target) return std::nullopt;
+  const auto from = definition().states[draft_.state].name;
+  next_state_ = *target;
+  JsonWriter payload;
+  payload.begin_object().key("from").string(from).end_object();
+  return record(EntryKind::recovery, "recovery", payload.take().value_or("{}"));
+}
+
+}  // namespace
+
+Result<std::optional<Change>> decide(const Registry& registry, Draft& draft, const Happening& happening,
+                                     Time now) {
+  return std::visit(Decider(registry, draft, now), happening);
+}
+
+}  // namespace pawl

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Deciding: what an operation makes of an instance. Pure: no clock, no store, no thread.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "kernel/engine/records.hpp"
+#include "kernel/engine/registry.hpp"
+#include "pawl/effects.hpp"
+#include "pawl/error.hpp"
+#include "pawl/instance_id.hpp"
+#include "pawl/sql.hpp"
+#include "store/store.hpp"
+
+namespace pawl {
+
+/// An instance while a batch is being decided: the newest head, durable or not.
+struct Draft {
+  InstanceId id;
+  bool exists = false;
+  std::uint16_t machine = 0;
+  std::uint16_t state = 0;
+  std::int64_t generation = 1;
+  std::int64_t version = 0;
+  Seq seq = 0;
+  Time created_at{};
+  Time at{};
+  std::string key;
+  std::string partition;
+  std::string data;
+  Extras extras{};
+};
+
+/// What a transition is to record besides the draft.
+struct Change {
+  EntryKind kind = EntryKind::fired;
+  std::string event;
+  std::string payload;
+  std::vector<Sql> sql;
+  std::vector<std::int64_t> new_work;  // numbers of the work this change asks for
+};
+
+// What may happen to an instance. Each is a value; `decide` below turns it into a change of the draft.
+
+struct CreateInstance {
+  std::string data;
+  std::string partition;
+};
+struct SendEvent {
+  std::size_t event = 0;
+  std::shared_ptr<const void> typed;  // else the payload is decoded
+  std::string payload;
+  std::optional<std::int64_t> expected_version;
+};
+/// A timer is due; it is consumed whether or not its event is accepted.
+struct FireTimer {
+  std::string name;
+  std::int64_t generation = 0;
+};
+/// An attempt of a piece of work begins.
+struct BeginWork {
+  std::int64_t number = 0;
+};
+/// An attempt has ended well; `event` is consumed together with the work.
+struct FinishWork {
+  std::int64_t number = 0;
+  std::uint32_t attempt = 0;
+  std::optional<EventValue> event;
+};
+/// An attempt has failed: with `not_before` it is tried again, without it the work is given up.
+struct FailWork {
+  std::int64_t number = 0;
+  std::uint32_t attempt = 0;
+  Error error;
+  std::optional<Time> not_before;
+  std::optional<EventValue> event;
+};
+/// A message of this instance has been delivered, or refused for good.
+struct AcknowledgeMessage {
+  std::int64_t number = 0;
+  std::optional<Error> refused;
+};
+/// The owner restarted.
+struct RecoverInstance {};
+
+using Happening = std::variant<CreateInstance, SendEvent, FireTimer, BeginWork, FinishWork, FailWork,
+                               AcknowledgeMessage, RecoverInstance>;
+
+/// Applies what happened to the draft; on an error the draft is unchanged. Nothing: what was to happen has
+/// happened already (a timer that was replaced, work that was cancelled), and nothing is to be recorded.
+Result<std::optional<Change>> decide(const Registry& registry, Draft& draft, const Happening& happening,
+                                     Time now);
+
+}  // namespace pawl

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pawl/engine.hpp"
+
+#include <fmt/format.h>
+
+#include "kernel/engine/core.hpp"
+#include "pawl/atomic.hpp"
+
+namespace pawl {
+
+Engine::Engine(std::shared_ptr<EngineCore> core) : core_(std::move(core)) {}
+Engine::~Engine() { core_->close(); }
+
+Result<std::unique_ptr<Engine>> Engine::open(Runtime& runtime, Machines machines, EngineOptions options) {
+  PAWL_CHECK(machines.validate());
+  auto core = std::make_shared<EngineCore>(runtime, std::move(machines), std::move(options));
+  PAWL_CHECK(core->open());
+  return std::unique_ptr<Engine>(new Engine(std::move(core)));
+}
+
+const OpenReport& Engine::report() const { return core_->report(); }
+
+Result<std::vector<Instance>> Engine::commit(Transaction transaction) {
+  return core_->wait_for_outcome(std::move(transaction), std::nullopt);
+}
+
+void Engine::submit(Transaction transaction,
+                    std::move_only_function<void(Result<std::vector<Instance>>)> done) {
+  core_->submit(std::move(transaction), std::nullopt, std::move(done));
+}
+
+Result<std::vector<Instance>> Engine::atomically(std::string partition,
+                                                 const std::function<Result<void>(Atomic&)>& change,
+                                                 int attempts) {
+  if (partition.empty()) return fail(Code::invalid_argument, "atomically needs the name of a partition");
+  for (int attempt = 1;; ++attempt) {
+    Request::PartitionGuard guard{partition, core_->partition_seq(partition)};
+    Atomic atomic(*core_, partition);
+    PAWL_CHECK(change(atomic));
+    if (atomic.transaction_.operations().empty()) return std::vector<Instance>{};
+    auto outcome = core_->wait_for_outcome(std::move(atomic.transaction_), std::move(guard));
+    if (outcome || outcome.error().code() != Code::version_conflict || attempt >= attempts) return outcome;
+  }
+}
+
+Result<Instance> Engine::read(std::string_view machine, std::string_view key) const {
+  return core_->read(machine, key);
+}
+Result<InstancePage> Engine::list(const ListQuery& query) const { return core_->list(query); }
+std::map<std::string, std::map<std::string, std::size_t>> Engine::counts() const { return core_->counts(); }
+
+Result<History> Engine::history(std::string_view machine, std::string_view key, std::int64_t before,
+                                std::size_t limit) const {
+  return core_->history(machine, key, before, limit);
+}
+
+Result<Instance> Engine::wait_for(std::string_view machine, std::string_view key,
+                                  const std::vector<std::string>& states,
+                                  std::optional<Duration> timeout) const {
+  return core_->wait_for_state(machine, key, states, timeout);
+}
+
+Result<Subscription> Engine::subscribe(std::string_view cursor) const {
+  PAWL_TRY(const auto after, core_->parse_cursor(cursor));
+  return Subscription(core_, after, core_->make_cursor(after));
+}
+
+Result<std::vector<std::vector<SqlValue>>> Engine::query(const Sql& statement) const {
+  return core_->query(statement);
+}
+
+Result<void> Engine::put_ephemeral(std::string_view machine, std::string_view key, std::string name,
+                                   std::string json) {
+  return core_->put_ephemeral(machine, key, std::move(name), std::move(json));
+}
+
+Result<std::map<std::string, std::string>> Engine::ephemerals(std::string_view machine,
+                                                              std::string_view key) const {
+  return core_->ephemerals(machine, key);
+}
+
+Result<void> Engine::resize_pool(std::string_view name, std::uint32_t size) {
+  return core_->resize_pool(name, size);
+}
+std::vector<PoolStatus> Engine::pools() const { return core_->pools(); }
+EngineStats Engine::stats() const { return core_->stats(); }
+
+std::vector<const Definition*> Engine::definitions() const {
+  std::vector<const Definition*> all;
+  for (std::size_t i = 0; i < core_->registry().size(); ++i) {
+    all.push_back(&core_->registry().definition(static_cast<std::uint16_t>(i)));
+  }
+  return all;
+}
+
+Result<void> Engine::retain() { return core_->retain(); }
+
+Result<void> Engine::backup(const std::string& path, const std::function<void(double)>& progress) const {
+  return core_->backup(path, progress);
+}
+
+Result<std::vector<std::string>> Engine::check() const { return core_->check(); }
+
+Result<std::vector<LogEvent>> Subscription::poll(std::size_t limit) {
+  PAWL_TRY(auto events, core_->follow(after_, limit));
+  if (!events.empty()) {
+    after_ = events.back().seq;
+    cursor_ = events.back().cursor;
+  }
+  return events;
+}
+
+Result<std::vector<LogEvent>> Subscription::next(std::optional<Duration> timeout, std::size_t limit) {
+  core_->wait_for_entries(after_, timeout);
+  return poll(limit);
+}
+
+std::string Subscription::cursor() const { return cursor_; }
+
+Result<Instance> Atomic::read(std::string_view machine, std::string_view key) const {
+  PAWL_TRY(auto instance, core_.read(machine, key));
+  if (instance.partition != partition_) {
+    return fail(Code::wrong_partition,
+                fmt::format("{} \"{}\" is not in the partition \"{}\"", machine, key, partition_));
+  }
+  return instance;
+}
+
+std::vector<std::string> Atomic::keys(std::string_view machine) const {
+  return core_.partition_keys(machine, partition_);
+}
+
+}  // namespace pawl

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kernel/engine/records.hpp"
+#include "pawl/instance_id.hpp"
+#include "pawl/time.hpp"
+
+namespace pawl {
+
+/// Text in one allocation behind one pointer: a million heads have two of these each.
+class CompactText {
+ public:
+  CompactText() = default;
+  explicit CompactText(std::string_view text);
+  std::string_view view() const;
+  bool empty() const { return bytes_ == nullptr; }
+
+ private:
+  std::unique_ptr<char[]> bytes_;
+};
+
+/// The newest durable entry of one instance. Numbers of machines and states are those of the registry.
+struct Head {
+  InstanceId id;
+  std::uint16_t machine = 0;
+  std::uint16_t state = 0;
+  std::uint32_t generation = 1;
+  std::int64_t version = 0;
+  std::int64_t seq = 0;
+  Time created_at{};
+  Time at{};
+  CompactText key;
+  CompactText data;                // empty: evicted, in the log
+  std::unique_ptr<Extras> extras;  // null: none
+  std::uint32_t partition = 0;     // 0: its own
+  bool live = true;                // false: a free slot
+};
+
+/// All heads: a slab in the order of (created_at, id) and an open-addressing index over it. Not thread-safe.
+class HeadTable {
+ public:
+  Head* find(const InstanceId& id);
+  const Head* find(const InstanceId& id) const;
+
+  /// The id must be new and not created before the others. Pointers to heads stay valid until they are
+  /// erased.
+  Head& insert(Head head);
+  void erase(const InstanceId& id);
+
+  std::size_t size() const { return size_; }
+  /// Slots ever used; a slot may be free.
+  std::size_t slots() const { return slab_.size(); }
+  const Head& slot(std::size_t index) const { return slab_[index]; }
+  Head& slot(std::size_t index) { return slab_[index]; }
+
+  /// The first slot behind this place in the order of creation.
+  std::size_t first_after(Time created_at, const InstanceId& id) const;
+
+  /// Gives free slots back; pointers to heads are invalid afterwards.
+  void compact();
+
+  /// The table's own bytes, without keys and data.
+  std::size_t memory() const;
+
+ private:
+  static constexpr std::uint32_t kFree = 0;
+  static constexpr std::uint32_t kErased = 1;  // slot numbers in the index begin at 2
+
+  std::size_t probe(const InstanceId& id) const;
+  void grow();
+
+  std::deque<Head> slab_;
+  std::vector<std::uint32_t> index_;
+  std::size_t size_ = 0;
+  std::size_t used_ = 0;  // entries of the index that are not kFree
+};
+
+}  // namespace pawl

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening: load every head, map states, resume what was interrupted.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernel/engine/core.hpp"
+#include "pawl/codec.hpp"
+
+namespace pawl {
+namespace {
+
+constexpr std::string_view kSqlite = "sqlite:";
+
+/// An attempt had begun and nothing was recorded of its end.
+bool is_interrupted(const WorkRecord& work) { return work.attempt > 0 && !work.not_before; }
+
+Result<std::unique_ptr<Store>> open_store(Runtime& runtime, const EngineOptions& options) {
+  if (!options.store.starts_with(kSqlite) || options.store.size() == kSqlite.size()) {
+    return fail(Code::invalid_argument, fmt::format("store \"{}\": expected \"sqlite:PATH\"", options.store));
+  }
+  return open_sqlite({.path = options.store.substr(kSqlite.size()), .vfs = options.vfs, .now = [&runtime] {
+                        return runtime.now();
+                      }});
+}
+
+}  // namespace
+
+Result<void> EngineCore::open() {
+  PAWL_TRY(store_, open_store(runtime_, options_));
+  if (!options_.schema.empty()) PAWL_CHECK(store_->execute(options_.schema));
+  const auto workers = static_cast<std::uint32_t>(std::max<std::size_t>(options_.workers, 1));
+  auto pools = options_.pools;
+  pools[""] = workers;  // work without a pool of its own
+  for (const auto& [name, size] : pools) {
+    PAWL_TRY(auto pool, PermitPool::open(name.empty() ? "workers" : name, size));
+    pools_.emplace(name, std::move(pool));
+  }
+  for (std::size_t machine = 0; machine < registry_.size(); ++machine) {
+    for (const auto& [name, work] : registry_.entry(static_cast<std::uint16_t>(machine)).works) {
+      if (pools_.contains(work.options.pool)) continue;
+      return fail(Code::unknown_pool,
+                  fmt::format("work \"{}\" wants the permit pool \"{}\", which the options do not define",
+                              name, work.options.pool));
+    }
+  }
+  last_at_ = std::max(store_->info().last_at, runtime_.now());
+  PAWL_CHECK(load());
+  lane_owner_ = runtime_.open_lane("engine");
+  maintenance_owner_ = runtime_.open_lane("maintenance");
+  workers_owner_ = runtime_.open_workers("work", {.threads = workers, .queue = std::size_t{1} << 20});
+  lane_ = lane_owner_.get();
+  maintenance_ = maintenance_owner_.get();
+  workers_ = workers_owner_.get();
+  PAWL_CHECK(recover());
+  durable_seq_ = store_->info().last;
+  // From here on the lane alone touches the heads.
+  lane_->post([this] {
+    resume();
+    drain();
+  });
+  options_.log.info("engine opened", {{"instances", report_.instances},
+                                      {"recovered", report_.recovered},
+                                      {"interrupted", report_.interrupted},
+                                      {"unknown", report_.unknown.size()}});
+  return {};
+}
+
+Result<void> EngineCore::load() {
+  std::vector<Head> loaded;
+  std::optional<Error> broken;
+  PAWL_CHECK(store_->load([&](const StoredHead& stored) {
+    Head head;
+    head.id = stored.id;
+    head.machine = registry_.intern_machine(stored.machine);
+    head.state = registry_.intern_state(head.machine, stored.state);
+    head.generation = static_cast<std::uint32_t>(stored.generation);
+    head.version = stored.version;
+    head.seq = stored.seq;
+    head.created_at = stored.created_at;
+    head.at = stored.at;
+    head.key = CompactText(stored.key);
+    head.partition = static_cast<std::uint32_t>(partition_number(std::string(stored.partition)));
+    if (!stored.extra.empty()) {
+      auto extras = decode<Extras>(stored.extra, {.bytes = std::size_t{64} << 20});
+      if (!extras && !broken) broken = std::move(extras).error();
+      if (extras) head.extras = std::make_unique<Extras>(*std::move(extras));
+    }
+    note_unknown(stored, head.machine, head.state);
+    key_bytes_ += stored.key.size() + sizeof(std::uint32_t);
+    loaded.push_back(std::move(head));
+  }));
+  if (broken) return fail(Error(*broken).while_("while loading the timers and work of an instance"));
+  // The order of creation is the order of listing.
+  std::ranges::sort(loaded, [](const Head& a, const Head& b) {
+    return std::pair(a.created_at, a.id) < std::pair(b.created_at, b.id);
+  });
+  for (auto& head : loaded) {
+    ++counts_[{head.machine, head.state}];
+    if (head.extras) {
+      report_.interrupted +=
+          static_cast<std::size_t>(std::ranges::count_if(head.extras->work, is_interrupted));
+      report_.overdue_timers += static_cast<std::size_t>(std::ranges::count_if(
+          head.extras->timers, [&](const TimerRecord& timer) { return timer.due <= last_at_; }));
+    }
+    if (head.partition != 0) {
+      partition_members_[head.partition].push_back(head.id);
+      partition_seqs_[head.partition] = std::max(partition_seqs_[head.partition], head.seq);
+    }
+    heads_.insert(std::move(head));
+  }
+  report_.instances = heads_.size();
+  return {};
+}
+
+void EngineCore::note_unknown(const StoredHead& stored, std::uint16_t machine, std::uint16_t state) {
+  std::string name;
+  if (!registry_.knows(machine)) {
+    name = stored.machine;
+  } else if (state >= Registry::kUnknown) {
+    name = fmt::format("{}.{}", stored.machine, stored.state);
+  } else {
+    return;
+  }
+  if (std::ranges::find(report_.unknown, name) == report_.unknown.end())
+    report_.unknown.push_back(std::move(name));
+}
+
+/// Maps states as their machines say, durably, before anything is served.
+Result<void> EngineCore::recover() {
+  std::vector<Request> requests;
+  for (std::size_t slot = 0; slot < heads_.slots(); ++slot) {
+    const auto& head = heads_.slot(slot);
+    if (!registry_.knows(head.machine) || head.state >= Registry::kUnknown) continue;
+    if (!registry_.definition(head.machine).states[head.state].recovers_to) continue;
+    requests.push_back({.targets = {{head.machine, head.id, {}, RecoverInstance{}}}});
+    ++report_.recovered;
+  }
+  for (std::size_t begin = 0; begin < requests.size(); begin += options_.batch) {
+    const auto end = std::min(requests.size(), begin + options_.batch);
+    std::vector<Request> part(std::make_move_iterator(requests.begin() + static_cast<std::ptrdiff_t>(begin)),
+                              std::make_move_iterator(requests.begin() + static_cast<std::ptrdiff_t>(end)));
+    run_batch(std::move(part));
+    if (poisoned_) return fail(*poisoned_);
+  }
+  return {};
+}
+
+/// Picks up what every instance carries: timers, messages, and work in the order it was asked for.
+void EngineCore::resume() {
+  std::vector<const Head*> carrying;
+  for (std::size_t slot = 0; slot < heads_.slots(); ++slot) {
+    const auto& head = heads_.slot(slot);
+    if (head.extras && registry_.knows(head.machine) && head.state < Registry::kUnknown)
+      carrying.push_back(&head);
+  }
+  std::ranges::sort(carrying, {}, &Head::seq);
+  std::vector<std::pair<const Head*, const WorkRecord*>> works;
+  for (const auto* head : carrying) {
+    for (const auto& timer : head->extras->timers) arm_timer(head->id, timer);
+    for (const auto& message : head->extras->outbox) deliver(head->id, head->machine, message);
+    for (const auto& work : head->extras->work) works.emplace_back(head, &work);
+  }
+  std::ranges::stable_sort(works, {}, [](const auto& work) { return work.second->asked; });
+  for (const auto& [head, work] : works) resume_work(*head, *work);
+  wake_timers();
+}
+
+/// Work that was running when the process ended has used up that attempt; the rest stands in line again.
+void EngineCore::resume_work(const Head& head, const WorkRecord& work) {
+  if (work.not_before) return retry_later(head.id, head.machine, work);
+  const auto& handlers = registry_.entry(head.machine).works;
+  const auto handler = handlers.find(work.name);
+  const auto policy = handler == handlers.end() ? kNever : handler->second.options.retry;
+  if (is_interrupted(work) && !delay_after(policy, work.attempt, 0)) {
+    work_returned({head.id, work.number}, head.machine, work.attempt,
+                  fail(Code::retries_exhausted,
+                       fmt::format("attempt {} of work \"{}\" was cut off by a crash and was the last",
+                                   work.attempt, work.name)));
+    return;
+  }
+  request_permit({head.id, work.number}, head.machine, work.name);
+}
+
+}  // namespace pawl

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Beside the log, and operating: ephemeral values, pools, retention, checkpoints, backup.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernel/engine/core.hpp"
+#include "pawl/codec.hpp"
+
+namespace pawl {
+
+Result<void> EngineCore::put_ephemeral(std::string_view machine, std::string_view key, std::string name,
+                                       std::string json) {
+  PAWL_TRY(const auto instance, read(machine, key));
+  if (!json.empty()) PAWL_CHECK(JsonDocument::parse(json, {.bytes = std::size_t{64} << 10}));
+  bool first = false;
+  {
+    const std::lock_guard lock(ephemeral_mutex_);
+    first = ephemerals_pending_.empty();
+    ephemerals_pending_[{instance.id, name}] = {instance.id, name, std::move(json), runtime_.now()};
+  }
+  // Written with the next commit, or alone a little later.
+  if (first) lane_->after(std::chrono::seconds(1), [this] { run_batch({}); });
+  return {};
+}
+
+void EngineCore::flush_ephemerals(Batch& batch) {
+  if (poisoned_) return;
+  std::vector<Ephemeral> values;
+  {
+    const std::lock_guard lock(ephemeral_mutex_);
+    for (auto& [key, value] : ephemerals_pending_) values.push_back(std::move(value));
+    ephemerals_pending_.clear();
+  }
+  if (values.empty()) return;
+  if (const auto put = store_->put(values); !put) {
+    options_.log.warn("ephemeral values were not written", {{"error", put.error().to_string()}});
+    return;
+  }
+  batch.dirty = true;
+}
+
+Result<std::map<std::string, std::string>> EngineCore::ephemerals(std::string_view machine,
+                                                                  std::string_view key) const {
+  PAWL_TRY(const auto instance, read(machine, key));
+  PAWL_TRY(const auto stored, store_->ephemerals(instance.id));
+  std::map<std::string, std::string> values;
+  for (const auto& value : stored) values[value.name] = value.value;
+  const std::lock_guard lock(ephemeral_mutex_);
+  for (const auto& [name, value] : ephemerals_pending_) {
+    if (name.first == instance.id) values[name.second] = value.value;
+  }
+  std::erase_if(values, [](const auto& value) { return value.second.empty(); });
+  return values;
+}
+
+Result<void> EngineCore::resize_pool(std::string_view name, std::uint32_t size) {
+  const auto known = [&] {
+    const std::lock_guard lock(pools_mutex_);
+    return !name.empty() && pools_.contains(name);
+  }();
+  if (!known) return fail(Code::unknown_pool, fmt::format("no permit pool \"{}\"", name.substr(0, 64)));
+  if (size == 0) return fail(Code::invalid_argument, "a permit pool has at least one permit");
+  lane_->post([this, pool = std::string(name), size] {
+    PermitChanges changes;
+    {
+      const std::lock_guard lock(pools_mutex_);
+      if (auto resized = pools_.find(pool)->second.resize(size)) changes = *std::move(resized);
+    }
+    granted(changes);
+  });
+  return {};
+}
+
+std::vector<PoolStatus> EngineCore::pools() const {
+  std::vector<PoolStatus> all;
+  const std::lock_guard lock(pools_mutex_);
+  for (const auto& [name, pool] : pools_) {
+    all.push_back({pool.name(), pool.size(), pool.granted(), pool.waiting().size()});
+  }
+  return all;
+}
+
+EngineStats EngineCore::stats() const {
+  EngineStats stats{.transitions = transitions_,
+                    .commits = commits_,
+                    .refused = refused_,
+                    .conflicts = conflicts_,
+                    .timers = timer_count_,
+                    .running_work = running_count_,
+                    .last_seq = durable_seq_};
+  {
+    const std::lock_guard lock(queue_mutex_);
+    stats.queue = queue_.size();
+  }
+  const std::shared_lock lock(heads_mutex_);
+  stats.instances = heads_.size();
+  stats.cached_bytes = cached_bytes_;
+  if (heads_.size() > 0) stats.memory_per_instance = heads_.memory() / heads_.size();
+  return stats;
+}
+
+/// Once per interval in which something was written, never in between: an idle engine does nothing.
+void EngineCore::schedule_maintenance() {
+  const bool retains = options_.keep || options_.forget_finished;
+  if (lane_ && retains && !std::exchange(retention_scheduled_, true)) {
+    lane_->after(options_.retain_every, [this] {
+      retention_scheduled_ = false;
+      retain_on_lane([this](const Result<void>& done) {
+        if (!done) options_.log.warn("retention failed", {{"error", done.error().to_string()}});
+      });
+    });
+  }
+  if (!maintenance_ || checkpoint_scheduled_.exchange(true)) return;
+  maintenance_->after(options_.checkpoint_every, [this] {
+    checkpoint_scheduled_ = false;
+    if (const auto done = store_->checkpoint(); !done) {
+      options_.log.warn("checkpoint failed", {{"error", done.error().to_string()}});
+    }
+  });
+}
+
+Result<void> EngineCore::retain() {
+  struct Slot {
+    Gate gate;
+    Result<void> outcome;
+  };
+  auto slot = std::make_shared<Slot>();
+  lane_->post([this, slot] {
+    retain_on_lane([slot](Result<void> outcome) {
+      slot->outcome = std::move(outcome);
+      slot->gate.open();
+    });
+  });
+  runtime_.wait(slot->gate);
+  return slot->outcome;
+}
+
+void EngineCore::retain_on_lane(std::move_only_function<void(Result<void>)> done) {
+  const auto cut = [&](const std::optional<Duration>& age) -> Result<Seq> {
+    if (!age) return Seq{0};
+    return store_->seq_before(runtime_.now() - *age);
+  };
+  const auto horizon = cut(options_.keep);
+  const auto forget = cut(options_.forget_finished);
+  if (!horizon) return done(fail(horizon.error()));
+  if (!forget) return done(fail(forget.error()));
+  retain_step(*horizon, *forget, std::move(done));
+}
+
+/// Cuts a bounded part and lets the lane serve others before the next.
+void EngineCore::retain_step(Seq horizon, Seq forget, std::move_only_function<void(Result<void>)> done) {
+  const auto complete = store_->retain(horizon, forget);
+  if (!complete) return done(fail(complete.error()));
+  if (!*complete) {
+    lane_->post([this, horizon, forget, done = std::move(done)]() mutable {
+      retain_step(horizon, forget, std::move(done));
+    });
+    return;
+  }
+  {
+    const std::unique_lock lock(heads_mutex_);
+    for (std::size_t slot = 0; slot < heads_.slots(); ++slot) {
+      const auto& head = heads_.slot(slot);
+      if (!head.live || head.seq > forget || head.extras || !registry_.finished(head.machine, head.state))
+        continue;
+      --counts_[{head.machine, head.state}];
+      cached_bytes_ -= head.data.view().size();
+      key_bytes_ -= head.key.view().size() + sizeof(std::uint32_t);
+      if (head.partition != 0) std::erase(partition_members_[head.partition], head.id);
+      heads_.erase(InstanceId(head.id));
+    }
+    heads_.compact();
+    eviction_hand_ = 0;
+  }
+  done({});
+}
+
+Result<void> EngineCore::backup(const std::string& path, const std::function<void(double)>& progress) const {
+  return store_->backup(path, progress);
+}
+
+Result<std::vector<std::string>> EngineCore::check() const {
+  PAWL_TRY(auto found, store_->check());
+  return std::move(found.problems);
+}
+
+}  // namespace pawl

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading: only ever what is durable.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "kernel/engine/core.hpp"
+#include "pawl/names.hpp"
+
+namespace pawl {
+namespace {
+
+std::vector<TimerStatus> timers_of(const Extras* extras) {
+  std::vector<TimerStatus> timers;
+  if (extras == nullptr) return timers;
+  for (const auto& timer : extras->timers) timers.push_back({timer.name, timer.due, timer.event});
+  return timers;
+}
+
+std::vector<WorkStatus> work_of(const Extras* extras) {
+  std::vector<WorkStatus> works;
+  if (extras == nullptr) return works;
+  for (const auto& work : extras->work)
+    works.push_back({work.number, work.name, work.attempt, work.not_before});
+  return works;
+}
+
+/// Where a page of a listing begins: behind the instance that was created then, with this id.
+struct ListPosition {
+  Time created_at{};
+  InstanceId id;
+};
+
+std::string to_cursor(const ListPosition& position) {
+  return fmt::format("{}.{}", position.created_at.time_since_epoch().count(), position.id.to_string());
+}
+
+Result<ListPosition> parse_list_cursor(std::string_view text) {
+  const auto dot = text.find('.');
+  std::int64_t micros = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + std::min(dot, text.size()), micros);
+  const auto id =
+      parse_instance_id(dot == std::string_view::npos ? std::string_view{} : text.substr(dot + 1));
+  if (parsed.ec != std::errc{} || !id) return fail(Code::cursor_invalid, "this is not a cursor of a listing");
+  return ListPosition{Time(Duration(micros)), *id};
+}
+
+}  // namespace
+
+Instance EngineCore::to_instance(const Draft& draft) const {
+  return {.id = draft.id,
+          .machine = std::string(registry_.machine_name(draft.machine)),
+          .key = draft.key,
+          .partition = draft.partition,
+          .state = std::string(registry_.state_name(draft.machine, draft.state)),
+          .finished = registry_.finished(draft.machine, draft.state),
+          .version = draft.version,
+          .generation = draft.generation,
+          .seq = draft.seq,
+          .created_at = draft.created_at,
+          .at = draft.at,
+          .data = draft.data,
+          .timers = timers_of(&draft.extras),
+          .work = work_of(&draft.extras)};
+}
+
+/// The data is left out; `load_data` reads it without holding up the lane.
+Instance EngineCore::to_instance(const Head& head) const {
+  return {.id = head.id,
+          .machine = std::string(registry_.machine_name(head.machine)),
+          .key = std::string(head.key.view()),
+          .partition = partitions_[head.partition],
+          .state = std::string(registry_.state_name(head.machine, head.state)),
+          .finished = registry_.finished(head.machine, head.state),
+          .version = head.version,
+          .generation = head.generation,
+          .seq = head.seq,
+          .created_at = head.created_at,
+          .at = head.at,
+          .data = std::string(head.data.view()),
+          .timers = timers_of(head.extras.get()),
+          .work = work_of(head.extras.get())};
+}
+
+Result<std::string> EngineCore::load_data(const InstanceId& id, std::uint16_t machine, Seq seq) const {
+  PAWL_TRY(auto entry, store_->head_entry(id, seq));
+  if (!entry) {
+    return fail(Code::store_corrupt,
+                fmt::format("the entry {} of instance {} is missing", seq, id.to_string()));
+  }
+  if (!registry_.knows(machine)) return std::move(entry->data);
+  return registry_.definition(machine).upgrade(std::move(entry->data), static_cast<int>(entry->schema));
+}
+
+Result<Instance> EngineCore::read(std::string_view machine, std::string_view key) const {
+  PAWL_TRY(const auto number, registry_.find(machine));
+  Instance instance;
+  {
+    const std::shared_lock lock(heads_mutex_);
+    const auto* head = heads_.find(registry_.id(number, key));
+    if (head == nullptr || head->key.view() != key) {
+      return fail(Code::unknown_instance, fmt::format("there is no {} \"{}\"", machine, key.substr(0, 128)),
+                  {{"machine", std::string(machine)}, {"key", std::string(key.substr(0, 128))}});
+    }
+    instance = to_instance(*head);
+  }
+  if (instance.data.empty()) {
+    PAWL_TRY(instance.data, load_data(instance.id, number, instance.seq));
+  }
+  return instance;
+}
+
+Result<InstancePage> EngineCore::list(const ListQuery& query) const {
+  std::optional<std::uint16_t> machine;
+  if (!query.machine.empty()) {
+    PAWL_TRY(machine, registry_.find(query.machine));
+  }
+  std::optional<ListPosition> after;
+  if (!query.cursor.empty()) {
+    PAWL_TRY(after, parse_list_cursor(query.cursor));
+  }
+  const auto limit = std::clamp<std::size_t>(query.limit, 1, 10'000);
+  const auto wanted = [&](const Head& head) {
+    return head.live && (!machine || head.machine == *machine) &&
+           (query.state.empty() || registry_.state_name(head.machine, head.state) == query.state) &&
+           (query.partition.empty() || partitions_[head.partition] == query.partition) &&
+           (!query.changed_after || head.at > *query.changed_after) &&
+           (!query.changed_before || head.at < *query.changed_before) &&
+           (!query.finished || registry_.finished(head.machine, head.state) == *query.finished);
+  };
+  InstancePage page;
+  {
+    const std::shared_lock lock(heads_mutex_);
+    std::size_t slot = after ? heads_.first_after(after->created_at, after->id) : 0;
+    for (; slot < heads_.slots() && page.instances.size() <= limit; ++slot) {
+      const auto& head = heads_.slot(slot);
+      if (wanted(head)) page.instances.push_back(to_instance(head));
+    }
+  }
+  if (page.instances.size() > limit) {
+    page.instances.pop_back();
+    page.next = to_cursor({page.instances.back().created_at, page.instances.back().id});
+  }
+  for (auto& instance : page.instances) {
+    if (!instance.data.empty()) continue;
+    const auto number = registry_.find(instance.machine);
+    PAWL_TRY(instance.data, load_data(instance.id, number.value_or(Registry::kUnknown), instance.seq));
+  }
+  return page;
+}
+
+std::map<std::string, std::map<std::string, std::size_t>> EngineCore::counts() const {
+  std::map<std::string, std::map<std::string, std::size_t>> all;
+  for (std::size_t i = 0; i < registry_.size(); ++i) {
+    const auto& definition = registry_.definition(static_cast<std::uint16_t>(i));
+    for (const auto& state : definition.states) all[definition.name][state.name] = 0;
+  }
+  const std::shared_lock lock(heads_mutex_);
+  for (const auto& [key, count] : counts_) {
+    if (count == 0) continue;
+    all[std::string(registry_.machine_name(key.first))]
+       [std::string(registry_.state_name(key.first, key.second))] = count;
+  }
+  return all;
+}
+
+LogEvent EngineCore::to_event(Entry entry) const {
+  LogEvent event{.seq = entry.seq,
+                 .cursor = make_cursor(entry.seq),
+                 .at = entry.at,
+                 .kind = std::string(enum_name(entry.kind)),
+                 .id = entry.id,
+                 .machine = std::move(entry.machine),
+                 .key = std::move(entry.key),
+                 .event = std::move(entry.event),
+                 .payload = std::move(entry.payload),
+                 .state = std::move(entry.state),
+                 .version = entry.version,
+                 .generation = entry.generation,
+                 .data = std::move(entry.data),
+                 .finished = entry.finished};
+  if (event.key.empty()) {
+    const std::shared_lock lock(heads_mutex_);
+    if (const auto* head = heads_.find(event.id)) event.key = head->key.view();
+  }
+  return event;
+}
+
+Result<History> EngineCore::history(std::string_view machine, std::string_view key, Seq before,
+                                    std::size_t limit) const {
+  PAWL_TRY(const auto instance, read(machine, key));
+  const auto count = std::clamp<std::size_t>(limit, 1, 10'000);
+  PAWL_TRY(auto entries, store_->history(instance.id, instance.seq, before, count));
+  History made;
+  const Seq reached = entries.empty() ? 0 : entries.back().prev;
+  const Seq horizon = store_->info().horizon;
+  made.truncated = reached != 0 && reached <= horizon;
+  made.next = reached != 0 && !made.truncated ? entries.back().seq : 0;
+  for (auto& entry : entries) made.events.push_back(to_event(std::move(entry)));
+  return made;
+}
+
+Result<Instance> EngineCore::wait_for_state(std::string_view machine, std::string_view key,
+                                            const std::vector<std::string>& states,
+                                            std::optional<Duration> timeout) {
+  PAWL_TRY(const auto number, registry_.find(machine));
+  StateWaiter waiter{.gate = std::make_shared<Gate>()};
+  for (const auto& state : states) {
+    PAWL_TRY(const auto index, registry_.definition(number).find_state(state));
+    waiter.states.push_back(static_cast<std::uint16_t>(index));
+  }
+  const auto reached = [&](const Instance& instance) {
+    return instance.finished || std::ranges::find(states, instance.state) != states.end();
+  };
+  const auto id = registry_.id(number, key);
+  const auto gate = waiter.gate;
+  std::multimap<InstanceId, StateWaiter>::iterator place;
+  {
+    const std::lock_guard lock(waiters_mutex_);
+    place = state_waiters_.emplace(id, std::move(waiter));
+  }
+  // Registered first, so that nothing that happens from here on is missed.
+  auto present = read(machine, key);
+  bool in_time = true;
+  if (present && !reached(*present)) {
+    in_time = runtime_.wait(*gate, timeout);
+    present = read(machine, key);
+  }
+  {
+    const std::lock_guard lock(waiters_mutex_);
+    state_waiters_.erase(place);
+  }
+  if (present && !in_time) {
+    return fail(Code::timed_out, fmt::format("{} \"{}\" is still {}", machine, key, present->state),
+                {{"state", present->state}});
+  }
+  return present;
+}
+
+std::string EngineCore::make_cursor(Seq seq) const {
+  return fmt::format("{}.{}", store_->info().incarnation, seq);
+}
+
+Result<Seq> EngineCore::parse_cursor(std::string_view cursor) const {
+  const auto info = store_->info();
+  if (cursor.empty()) return durable_seq_.load();
+  if (cursor == "begin") return info.horizon;
+  const auto dot = cursor.find('.');
+  Seq seq = 0;
+  const auto* end = cursor.data() + cursor.size();
+  const bool numbered = dot != std::string_view::npos &&
+                        std::from_chars(cursor.data() + dot + 1, end, seq).ptr == end &&
+                        dot + 1 < cursor.size();
+  if (!numbered || seq < 0) return fail(Code::cursor_invalid, "this is not a cursor of a log");
+  if (cursor.substr(0, dot) != info.incarnation || seq > durable_seq_) {
+    return fail(Code::cursor_invalid,
+                "this cursor belongs to another store, or to one from before a restored backup; "
+                "subscribe from \"begin\" or from now on");
+  }
+  if (seq < info.horizon) {
+    return fail(Code::cursor_expired,
+                fmt::format("entries up to {} have been cut away; subscribe from \"begin\"", info.horizon),
+                {{"horizon", std::to_string(info.horizon)}});
+  }
+  return seq;
+}
+
+Result<std::vector<LogEvent>> EngineCore::follow(Seq after, std::size_t limit) const {
+  std::vector<LogEvent> events;
+  const std::shared_lock open(closing_mutex_);
+  if (!store_) return fail(Code::stopped, "the engine has stopped");
+  if (after >= durable_seq_) return events;
+  PAWL_TRY(auto entries, store_->feed(after, std::clamp<std::size_t>(limit, 1, 10'000)));
+  for (auto& entry : entries) events.push_back(to_event(std::move(entry)));
+  return events;
+}
+
+bool EngineCore::wait_for_entries(Seq after, std::optional<Duration> timeout) {
+  const auto gate = std::make_shared<Gate>();
+  {
+    const std::lock_guard lock(waiters_mutex_);
+    if (durable_seq_ > after) return true;
+    entry_waiters_.push_back(gate);
+  }
+  return runtime_.wait(*gate, timeout);
+}
+
+Seq EngineCore::partition_seq(std::string_view partition) const {
+  const std::shared_lock lock(heads_mutex_);
+  const auto found = partition_numbers_.find(partition);
+  return found == partition_numbers_.end() ? 0 : partition_seqs_[found->second];
+}
+
+std::vector<std::string> EngineCore::partition_keys(std::string_view machine,
+                                                    std::string_view partition) const {
+  std::vector<std::string> keys;
+  const auto number = registry_.find(machine);
+  const std::shared_lock lock(heads_mutex_);
+  const auto found = partition_numbers_.find(partition);
+  if (!number || found == partition_numbers_.end()) return keys;
+  for (const auto& id : partition_members_[found->second]) {
+    const auto* head = heads_.find(id);
+    if (head != nullptr && head->machine == *number) keys.emplace_back(head->key.view());
+  }
+  return keys;
+}
+
+Result<std::vector<std::vector<SqlValue>>> EngineCore::query(const Sql& statement) const {
+  return store_->query(statement);
+}
+
+}  // namespace pawl

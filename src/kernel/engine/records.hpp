@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// What a head carries besides state and data, stored as JSON in the column `extra`.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pawl/time.hpp"
+
+namespace pawl {
+
+struct TimerRecord {
+  std::string name;
+  std::int64_t generation = 0;  // the version that set it: firing consumes exactly this one
+  Time due{};
+  Time set{};  // a clock that jumps cannot make the wait longer than due - set
+  std::string event;
+  std::string payload;
+  bool operator==(const TimerRecord&) const = default;
+};
+
+struct WorkRecord {
+  std::int64_t number = 0;  // unique within the instance, for ever: it makes calls to the outside idempotent
+  std::string name;
+  std::string payload;
+  Time asked{};               // the order of this is the order in line
+  std::uint32_t attempt = 0;  // executions begun, the present one included
+  std::optional<Time> not_before{};
+  bool operator==(const WorkRecord&) const = default;
+};
+
+struct MessageRecord {
+  std::int64_t number = 0;
+  std::string machine;
+  std::string key;
+  std::string event;
+  std::string payload;
+  bool operator==(const MessageRecord&) const = default;
+};
+
+struct Extras {
+  std::vector<TimerRecord> timers{};
+  std::vector<WorkRecord> work{};
+  std::vector<MessageRecord> outbox{};
+
+  bool empty() const { return timers.empty() && work.empty() && outbox.empty(); }
+  bool operator==(const Extras&) const = default;
+};
+
+}  // namespace pawl

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pawl/definition.hpp"
+#include "pawl/instance_id.hpp"
+#include "pawl/machines.hpp"
+
+namespace pawl {
+
+/// Small numbers for machines and states, also for those that are stored but unknown to this program, which
+/// are shown and left untouched. Filled while opening; afterwards only read, so safe from any thread.
+class Registry {
+ public:
+  static constexpr std::uint16_t kUnknown = 0x8000;  // numbers from here on have no definition
+
+  explicit Registry(Machines machines);
+
+  /// The machine's number by its present or a former name. Error: `unknown_machine`, with the known names.
+  Result<std::uint16_t> find(std::string_view name) const;
+
+  /// The same for what a store holds: unknown names get a number too.
+  std::uint16_t intern_machine(std::string_view stored_name);
+  std::uint16_t intern_state(std::uint16_t machine, std::string_view stored_name);
+
+  bool knows(std::uint16_t machine) const { return machine < kUnknown; }
+  const Machines::Entry& entry(std::uint16_t machine) const { return machines_.entries()[machine]; }
+  const Definition& definition(std::uint16_t machine) const { return entry(machine).definition; }
+  std::size_t size() const { return machines_.entries().size(); }
+
+  std::string_view machine_name(std::uint16_t machine) const;
+  std::string_view state_name(std::uint16_t machine, std::uint16_t state) const;
+  bool finished(std::uint16_t machine, std::uint16_t state) const;
+
+  /// The id of (machine, key): a renamed machine keeps the ids it had under its oldest name.
+  InstanceId id(std::uint16_t machine, std::string_view key) const;
+
+ private:
+  Machines machines_;
+  std::map<std::string, std::uint16_t, std::less<>> by_name_;
+  std::vector<std::string> unknown_machines_;
+  std::vector<std::string> unknown_states_;
+};
+
+}  // namespace pawl

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace pawl {
+
+/// Appends `text`, which is UTF-8, with quotes and escapes.
+void append_json_string(std::string& out, std::string_view text);
+
+/// Appends the shortest text that is read as the same number and not as an integer; for infinity, one that is
+/// beyond all doubles too.
+void append_json_number(std::string& out, double value);
+
+}  // namespace pawl

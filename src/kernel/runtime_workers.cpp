@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "kernel/runtime_threads.hpp"
+#include "pawl/assert.hpp"
+
+namespace pawl::detail {
+
+ThreadWorkers::ThreadWorkers(std::string name, Options options)
+    : name_(std::move(name)),
+      options_(options),
+      running_(options.threads, std::stop_source{std::nostopstate}) {
+  PAWL_ASSERT(options.threads > 0, "workers have at least one thread", name_);
+  threads_.reserve(options.threads);
+}
+
+ThreadWorkers::~ThreadWorkers() {
+  std::deque<Entry> dropped;
+  std::vector<std::stop_source> running;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    dropped.swap(queue_);
+    running = running_;
+    wake_.notify_all();
+  }
+  // Stop callbacks are the user's code and may submit again, so they run outside the mutex.
+  for (auto& entry : dropped) entry.stop.request_stop();
+  for (auto& stop : running) stop.request_stop();
+  for (auto& thread : threads_) {
+    PAWL_ASSERT(std::this_thread::get_id() != thread.get_id(), "workers are not destroyed by their own job",
+                name_);
+    thread.join();
+  }
+}
+
+Result<std::stop_source> ThreadWorkers::submit(Job job) {
+  const std::lock_guard lock(mutex_);
+  if (stopping_) {
+    return fail(Code::stopped, "the workers are being destroyed and take no new job", {{"workers", name_}});
+  }
+  if (unfinished_ >= options_.threads + options_.queue) {
+    return fail(Code::overloaded,
+                fmt::format("{} jobs run and {} wait; try again when one has ended, or open the workers with "
+                            "more threads or a longer queue",
+                            options_.threads, options_.queue),
+                {{"workers", name_}});
+  }
+  std::stop_source stop;
+  queue_.push_back({std::move(job), stop});
+  ++unfinished_;
+  if (queue_.size() <= idle_) {
+    wake_.notify_one();
+  } else if (threads_.size() < options_.threads) {
+    threads_.emplace_back([this, index = threads_.size()] { run(index); });
+  }
+  return stop;
+}
+
+void ThreadWorkers::run(std::size_t index) {
+  name_this_thread(fmt::format("{}-{}", name_, index));
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    ++idle_;
+    wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    --idle_;
+    if (queue_.empty()) return;  // stopping, and the rest was dropped
+    {
+      Entry entry = std::move(queue_.front());
+      queue_.pop_front();
+      running_[index] = entry.stop;
+      lock.unlock();
+      entry.job(entry.stop.get_token());
+    }  // what the job owns goes before its place is free
+    lock.lock();
+    --unfinished_;
+  }
+}
+
+}  // namespace pawl::detail

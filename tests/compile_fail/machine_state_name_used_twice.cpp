@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two states cannot be stored under one name.
+// expect: name_used_twice<.*ajar
+// expect: two states or two events have the same stored name
+#include "pawl/verify.hpp"
+
+enum class Door { closed, open, locked };
+struct Push {};
+struct TurnKey {};
+struct Log {};
+
+constexpr auto door = pawl::machine<Door, Log>("door")
+                          .initial(Door::closed)
+                          .on<Push>(Door::closed, Door::open)
+                          .on<TurnKey>(Door::open, Door::locked)
+                          .terminal(Door::locked)
+                          .named(Door::open, "ajar")
+                          .formerly(Door::closed, "ajar");
+static_assert(pawl::verified<door>);

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pawl/engine.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pawl/atomic.hpp"
+#include "tests/engine/machines.hpp"
+#include "tests/engine/world.hpp"
+
+namespace pawl::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Machines counters() {
+  Machines machines;
+  machines.add<counter>().add<member>();
+  return machines;
+}
+
+class EngineTest : public testing::Test {
+ protected:
+  World world{counters};
+
+  template <class T>
+  static Code code_of(const Result<T>& result) {
+    return result ? static_cast<Code>(0) : result.error().code();
+  }
+};
+
+TEST_F(EngineTest, AnInstanceIsCreatedAndFired) {
+  const auto made = world->create<counter>("c").value();
+  EXPECT_EQ(made.state, Count::open);
+  EXPECT_EQ(made.version, 1);
+  const auto after = world->send<counter>("c", Add{5}).value();
+  EXPECT_EQ(after.data.sum, 5);
+  EXPECT_EQ(after.version, 2);
+  EXPECT_EQ(world->get<counter>("c").value().data.sum, 5);
+}
+
+TEST_F(EngineTest, WhatWasAnsweredSurvivesAKill) {
+  ASSERT_TRUE(world->create<counter>("c"));
+  ASSERT_TRUE(world->send<counter>("c", Add{5}));
+  world.restart();
+  const auto found = world->get<counter>("c").value();
+  EXPECT_EQ(found.data.sum, 5);
+  EXPECT_EQ(found.version, 2);
+  EXPECT_EQ(world->report().instances, 1U);
+}
+
+TEST_F(EngineTest, WhatWasAnsweredSurvivesACleanStop) {
+  ASSERT_TRUE(world->create<counter>("c"));
+  world.stop();
+  world.start();
+  EXPECT_TRUE(world->get<counter>("c"));
+}
+
+TEST_F(EngineTest, AnIllegalEventIsRefusedWithInstanceStateEventAndLegalOnes) {
+  ASSERT_TRUE(world->create<member>("m"));
+  const auto refused = world->send<member>("m", Demote{});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::illegal_event);
+  EXPECT_EQ(refused.error().message(),
+            "member \"m\" is follower: it does not accept Demote; legal: Promote, Leave");
+  EXPECT_EQ(world->get<member>("m").value().version, 1);
+}
+
+TEST_F(EngineTest, RefusalsNameTheirReason) {
+  ASSERT_TRUE(world->create<counter>("c"));
+  EXPECT_EQ(code_of(world->send<counter>("c", Add{-1})), Code::guard_refused);
+  EXPECT_EQ(code_of(world->send<counter>("nobody", Add{1})), Code::unknown_instance);
+  EXPECT_EQ(code_of(world->create<counter>("c")), Code::duplicate_instance);
+  EXPECT_EQ(code_of(world->create<counter>("")), Code::invalid_argument);
+  EXPECT_EQ(code_of(world->create<counter>(std::string(513, 'x'))), Code::invalid_argument);
+  EXPECT_EQ(code_of(world->read("nothing", "c")), Code::unknown_machine);
+  EXPECT_EQ(
+      code_of(world->commit(Transaction{}.operation({.machine = "counter", .key = "c", .event = "Jump"}))),
+      Code::unknown_event);
+  EXPECT_EQ(code_of(world->commit(Transaction{}.operation(
+                {.machine = "counter", .key = "c", .event = "Add", .json = R"({"amount":"x"})"}))),
+            Code::wrong_type);
+  ASSERT_TRUE(world->send<counter>("c", Close{}));
+  EXPECT_EQ(code_of(world->send<counter>("c", Add{1})), Code::finished_instance);
+}
+
+TEST_F(EngineTest, AnExpectedVersionThatHasPassedIsAConflict) {
+  ASSERT_TRUE(world->create<counter>("c"));
+  EXPECT_TRUE(world->send<counter>("c", Add{1}, {.expected_version = 1}));
+  const auto late = world->send<counter>("c", Add{1}, {.expected_version = 1});
+  EXPECT_EQ(code_of(late), Code::version_conflict);
+  EXPECT_EQ(late.error().field("version"), "2");
+  EXPECT_EQ(world->get<counter>("c").value().data.sum, 1);
+}
+
+TEST_F(EngineTest, AFinishedKeyBeginsItsNextGeneration) {
+  ASSERT_TRUE(world->create<counter>("c", {.sum = 1}));
+  ASSERT_TRUE(world->send<counter>("c", Close{}));
+  const auto again = world->create<counter>("c", {.sum = 7}).value();
+  EXPECT_EQ(again.generation, 2);
+  EXPECT_EQ(again.state, Count::open);
+  EXPECT_EQ(again.data.sum, 7);
+  world.restart();
+  EXPECT_EQ(world->get<counter>("c").value().generation, 2);
+  ASSERT_TRUE(world->create<member>("m"));
+  ASSERT_TRUE(world->send<member>("m", Leave{}));
+  EXPECT_EQ(code_of(world->create<member>("m")), Code::finished_instance)
+      << "only machines that say .generations()";
+}
+
+TEST_F(EngineTest, ARepeatedRequestReturnsTheFirstOutcome) {
+  ASSERT_TRUE(world->create<counter>("c"));
+  const auto first = world->send<counter>("c", Add{5}, {.request_id = "r1"}).value();
+  ASSERT_TRUE(world->send<counter>("c", Add{1}));
+  const auto repeat = world->send<counter>("c", Add{5}, {.request_id = "r1"}).value();
+  EXPECT_EQ(repeat.version, first.version);
+  EXPECT_EQ(repeat.data.sum, 5);
+  EXPECT_EQ(world->get<counter>("c").value().data.sum, 6);
+  world.restart();
+  EXPECT_EQ(world->send<counter>("c", Add{5}, {.request_id = "r1"}).value().version, first.version);
+  EXPECT_EQ(code_of(world->send<counter>("c", Add{6}, {.request_id = "r1"})), Code::request_id_reused);
+  EXPECT_EQ(world->get<counter>("c").value().data.sum, 6);
+}
+
+TEST_F(EngineTest, ATransactionIsAllOrNothing) {
+  ASSERT_TRUE(world->create<member>("a", {}, {.partition = "g"}));
+  ASSERT_TRUE(world->create<member>("b", {}, {.partition = "g"}));
+  const auto refused = world->commit(Transaction{}.send<member>("a", Promote{}).send<member>("b", Demote{}));
+  EXPECT_EQ(code_of(refused), Code::illegal_event);
+  EXPECT_EQ(world->get<member>("a").value().state, Role::follower);
+  const auto done =
+      world->commit(Transaction{}.send<member>("a", Promote{}).send<member>("b", Leave{})).value();
+  EXPECT_EQ(done.size(), 2U);
+  EXPECT_EQ(world->get<member>("a").value().state, Role::leader);
+  EXPECT_EQ(world->get<member>("b").value().state, Role::gone);
+}
+
+TEST_F(EngineTest, ATransactionStaysWithinOnePartition) {
+  ASSERT_TRUE(world->create<member>("a", {}, {.partition = "g"}));
+  ASSERT_TRUE(world->create<member>("b", {}, {.partition = "h"}));
+  ASSERT_TRUE(world->create<member>("c"));
+  EXPECT_EQ(code_of(world->commit(Transaction{}.send<member>("a", Promote{}).send<member>("b", Promote{}))),
+            Code::wrong_partition);
+  EXPECT_EQ(code_of(world->commit(Transaction{}.send<member>("a", Promote{}).send<member>("c", Promote{}))),
+            Code::wrong_partition);
+}
+
+TEST_F(EngineTest, AtomicallyRunsAgainWhenThePartitionChangedMeanwhile) {
+  ASSERT_TRUE(world->create<member>("a", {}, {.partition = "g"}));
+  ASSERT_TRUE(world->create<member>("b", {}, {.partition = "g"}));
+  int runs = 0;
+  const auto done = world->atomically("g", [&](Atomic& group) -> Result<void> {
+    const bool vacant = group.all<member>(Role::leader).empty();
+    if (++runs == 1) {
+      EXPECT_TRUE(world->send<member>("a", Promote{}));
+    }
+    if (vacant) group.send<member>("b", Promote{});
+    return {};
+  });
+  ASSERT_TRUE(done) << done.error().to_string();
+  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(world->get<member>("b").value().state, Role::follower);
+}
+
+TEST_F(EngineTest, AtomicallyGivesUpAfterItsAttempts) {
+  ASSERT_TRUE(world->create<counter>("a", {}, {.partition = "g"}));
+  int runs = 0;
+  const auto done = world->atomically(
+      "g",
+      [&](Atomic& group) -> Result<void> {
+        ++runs;
+        EXPECT_TRUE(world->send<counter>("a", Add{1}));
+        group.send<counter>("a", Add{100});
+        return {};
+      },
+      3);
+  EXPECT_EQ(code_of(done), Code::version_conflict);
+  EXPECT_EQ(runs, 3);
+  EXPECT_EQ(world->get<counter>("a").value().data.sum, 3);
+}
+
+TEST_F(EngineTest, ARecoveryMappingIsAppliedAtOpening) {
+  ASSERT_TRUE(world->create<member>("m"));
+  ASSERT_TRUE(world->send<member>("m", Promote{}));
+  world.restart();
+  EXPECT_EQ(world->report().recovered, 1U);
+  const auto found = world->get<member>("m").value();
+  EXPECT_EQ(found.state, Role::follower);
+  EXPECT_EQ(found.data.term, 1);
+  EXPECT_EQ(world->history("member", "m").value().events.front().kind, "recovery");
+}
+
+TEST_F(EngineTest, HistoryIsNewestFirstAndPaged) {
+  ASSERT_TRUE(world->create<counter>("c"));
+  for (int i = 1; i <= 4; ++i) ASSERT_TRUE(world->send<counter>("c", Add{i}));
+  const auto first = world->history("counter", "c", 0, 2).value();
+  ASSERT_EQ(first.events.size(), 2U);
+  EXPECT_EQ(first.events[0].payload, R"({"amount":4})");
+  EXPECT_EQ(first.events[0].event, "Add");
+  EXPECT_EQ(first.events[0].data, R"({"sum":10})");
+  const auto rest = world->history("counter", "c", first.next, 10).value();
+  ASSERT_EQ(rest.events.size(), 3U);
+  EXPECT_EQ(rest.events.back().kind, "created");
+  EXPECT_EQ(rest.next, 0);
+  EXPECT_FALSE(rest.truncated);
+}
+
+TEST_F(EngineTest, ListingIsInTheOrderOfCreationPageByPage) {
+  for (int i = 0; i < 25; ++i) ASSERT_TRUE(world->create<counter>("c" + std::to_string(i)));
+  ASSERT_TRUE(world->create<member>("m"));
+  ASSERT_TRUE(world->send<counter>("c3", Close{}));
+  std::vector<std::string> keys;
+  ListQuery query{.machine = "counter", .state = "open", .limit = 7};
+  do {
+    const auto page = world->list(query).value();
+    for (const auto& instance : page.instances) keys.push_back(instance.key);
+    query.cursor = page.next;
+    if (keys.size() == 14) world.restart();  // a cursor outlives the process
+  } while (!query.cursor.empty());
+  ASSERT_EQ(keys.size(), 24U);
+  EXPECT_EQ(keys.front(), "c0");
+  EXPECT_EQ(keys[3], "c4");
+  EXPECT_EQ(keys.back(), "c24");
+  EXPECT_EQ(code_of(world->list({.cursor = "nonsense"})), Code::cursor_invalid);
+}
+
+TEST_F(EngineTest, CountsFollowTheStates) {
+  ASSERT_TRUE(world->create<counter>("a"));
+  ASSERT_TRUE(world->create<counter>("b"));
+  ASSERT_TRUE(world->send<counter>("b", Close{}));
+  const auto counts = world->counts();
+  EXPECT_EQ(counts.at("counter").at("open"), 1U);
+  EXPECT_EQ(counts.at("counter").at("closed"), 1U);
+  EXPECT_EQ(counts.at("member").at("leader"), 0U);
+}
+
+TEST_F(EngineTest, ASubscriberResumesItsCursorAndMissesNothing) {
+  ASSERT_TRUE(world->create<counter>("c"));
+  auto from_begin = world->subscribe("begin").value();
+  EXPECT_EQ(from_begin.poll().value().size(), 1U);
+  const auto cursor = from_begin.cursor();
+  for (int i = 1; i <= 3; ++i) ASSERT_TRUE(world->send<counter>("c", Add{i}));
+  world.restart();
+  auto resumed = world->subscribe(cursor).value();
+  std::vector<std::string> payloads;
+  const auto missed = resumed.poll().value();
+  for (const auto& event : missed) {
+    payloads.push_back(event.payload);
+    EXPECT_EQ(event.key, "c");
+  }
+  EXPECT_THAT(payloads, ElementsAre(R"({"amount":1})", R"({"amount":2})", R"({"amount":3})"));
+  EXPECT_TRUE(resumed.poll().value().empty());
+  EXPECT_EQ(code_of(world->subscribe("0123.7")), Code::cursor_invalid);
+}
+
+TEST_F(EngineTest, ASubscriptionMayOutliveItsEngine) {
+  ASSERT_TRUE(world->create<counter>("c"));
+  auto subscription = world->subscribe("begin").value();
+  ASSERT_EQ(subscription.poll(1).value().size(), 1U);
+  world.stop();
+  EXPECT_EQ(code_of(subscription.poll()), Code::stopped);
+  world.start();
+  ASSERT_TRUE(world->create<counter>("d"));
+  EXPECT_EQ(world->subscribe(subscription.cursor()).value().poll().value().front().key, "d");
+}
+
+TEST_F(EngineTest, WaitingForAStateEndsWhenItIsReached) {
+  ASSERT_TRUE(world->create<member>("m"));
+  world->submit(Transaction{}.send<member>("m", Promote{}), [](const auto&) {});
+  EXPECT_EQ(world->wait<member>("m", 1min, Role::leader).value().state, Role::leader);
+  const auto late = world->wait<member>("m", 1min, Role::follower);
+  EXPECT_EQ(code_of(late), Code::timed_out);
+  EXPECT_EQ(late.error().field("state"), "leader");
+}
+
+TEST_F(EngineTest, EphemeralValuesAreKeptBesideTheLog) {
+  ASSERT_TRUE(world->create<counter>("c"));
+  ASSERT_TRUE(world->put_ephemeral("counter", "c", "progress", "0.5"));
+  EXPECT_EQ(world->ephemerals("counter", "c").value().at("progress"), "0.5");
+  world.simulation().run_for(2s);
+  world.restart();
+  EXPECT_EQ(world->ephemerals("counter", "c").value().at("progress"), "0.5");
+  EXPECT_EQ(world->get<counter>("c").value().version, 1);
+  ASSERT_TRUE(world->put_ephemeral("counter", "c", "progress", ""));
+  EXPECT_TRUE(world->ephemerals("counter", "c").value().empty());
+}
+
+TEST(EngineMemory, DataIsEvictedAtTheLimitAndReadBack) {
+  World world(counters, {.cache_bytes = 100});
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(world->create<counter>("c" + std::to_string(i), {.sum = i}));
+  EXPECT_LE(world->stats().cached_bytes, 100U);
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(world->send<counter>("c" + std::to_string(i), Add{1}).value().data.sum, i + 1);
+    EXPECT_EQ(world->get<counter>("c" + std::to_string(i)).value().data.sum, i + 1);
+  }
+}
+
+TEST(EngineOpen, UnknownMachinesAndStatesAreReportedAndLeftUntouched) {
+  bool reduced = false;
+  World world([&] {
+    Machines machines;
+    machines.add<member>();
+    if (!reduced) machines.add<counter>();
+    return machines;
+  });
+  ASSERT_TRUE(world->create<counter>("c", {.sum = 9}));
+  reduced = true;
+  world.restart();
+  EXPECT_THAT(world->report().unknown, ElementsAre("counter"));
+  EXPECT_EQ(world->counts().at("counter").at("open"), 1U);
+  reduced = false;
+  world.restart();
+  EXPECT_EQ(world->get<counter>("c").value().data.sum, 9);
+}
+
+TEST(EngineOpen, TwoMachinesOfOneNameAreRefused) {
+  Machines machines;
+  machines.add<counter>().add<counter>();
+  sim::Simulation simulation;
+  const auto opened = Engine::open(simulation.spawn("p"), std::move(machines), {.store = "sqlite:x.db"});
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code(), Code::duplicate_machine);
+}
+
+TEST(EngineOpen, AStoreAddressThatIsNotKnownIsRefused) {
+  sim::Simulation simulation;
+  const auto opened = Engine::open(simulation.spawn("p"), Machines{}, {.store = "mysql://x"});
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().message(), HasSubstr("expected \"sqlite:PATH\""));
+}
+
+}  // namespace
+}  // namespace pawl::test

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What pawl_sim runs. A scenario builds a small world in the simulation it is given, lets it work and crash,
+// and returns an error or throws when an invariant does not hold.
+
+#include "pawl/sim.hpp"
+
+namespace pawl::scenarios {
+
+/// A counter that writes ahead to a disk: what was acknowledged is counted once, never lost and never
+/// doubled.
+Result<void> counter(sim::Simulation& sim);
+/// The same, but it answers before the disk has synced. Only to show that this is found.
+Result<void> counter_that_answers_early(sim::Simulation& sim);
+
+/// Two processes with bad clocks take turns as the owner of a lease: never both at once.
+Result<void> lease(sim::Simulation& sim);
+/// The same, but the challenger leaves no margin for drifting clocks. Only to show that this is found.
+Result<void> lease_without_margin(sim::Simulation& sim);
+
+/// The durable engine on a simulated disk: requests, transactions, work, timers, messages and application
+/// rows happen exactly once, whatever crashes.
+Result<void> engine(sim::Simulation& sim);
+
+}  // namespace pawl::scenarios
