@@ -8,6 +8,7 @@ namespace pawl::sqlite {
 
 void Status::set(StoreInfo info) {
   const std::scoped_lock lock(mutex_);
+  read_only_.store(info.read_only, std::memory_order_relaxed);
   info_ = std::move(info);
 }
 
@@ -28,10 +29,9 @@ Result<void> Status::usable() const {
 }
 
 Result<void> Status::writable() const {
-  PAWL_CHECK(usable());
-  const std::scoped_lock lock(mutex_);
-  if (info_.read_only) return fail(Code::store_read_only, "the store was opened for reading only");
-  return {};
+  if (poisoned()) return usable();
+  if (!read_only_.load(std::memory_order_relaxed)) return {};
+  return fail(Code::store_read_only, "the store was opened for reading only");
 }
 
 void Status::poison(const Error& cause) {

@@ -23,7 +23,7 @@ class Status {
 
   /// Error: `store_poisoned`, with the first failure.
   Result<void> usable() const;
-  /// Also `store_read_only`.
+  /// Also `store_read_only`, unless this is the owner.
   Result<void> writable() const;
 
   /// After a failed write or sync nobody knows what the disk holds: everything is refused from now on.
@@ -38,6 +38,7 @@ class Status {
   StoreInfo info_;
   std::string cause_;
   std::atomic<bool> poisoned_ = false;
+  std::atomic<bool> read_only_ = false;
 };
 
 }  // namespace pawl::sqlite

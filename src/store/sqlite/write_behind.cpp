@@ -8,27 +8,24 @@
 
 namespace pawl::sqlite {
 
-Result<void> Writer::write_head(const InstanceId& id, const DirtyHead& head) {
-  auto& statement = head.begins ? insert_head_ : update_head_;
-  statement.bind_blob(1, id.bytes);
-  statement.bind(2, head.machine);
+Result<void> Writer::write_head(const DirtyHead& head) {
+  auto& statement = head.begins != 0 ? insert_head_ : update_head_;
+  statement.bind_blob(1, head.id.bytes);
+  statement.bind(2, std::int64_t{head.machine});
   statement.bind(3, head.generation);
   statement.bind(4, head.version);
   statement.bind(5, head.seq);
-  statement.bind_text(6, head.state);
+  statement.bind_text(6, heads_.state_name(head.state));
   statement.bind(7, head.at);
   statement.bind(8, std::int64_t{head.finished});
   statement.bind(9, std::int64_t{head.has_extra});
-  if (head.begins) {
-    statement.bind_text(10, head.key);
-    statement.bind_optional_text(11, head.partition);
-    statement.bind(12, head.created_at);
-  }
+  if (head.begins != 0) statement.bind(10, head.begins);
   PAWL_CHECK(statement.run());
   if (sqlite3_changes64(db_.get()) != 1) {
+    const auto id = head.id.to_string();
     return fail(Code::store_corrupt,
-                fmt::format("the log continues instance {}, which has no head", id.to_string()),
-                {{"id", id.to_string()}});
+                fmt::format("entry {} continues instance {}, which has no head", head.seq, id),
+                {{"id", id}, {"seq", std::to_string(head.seq)}});
   }
   return {};
 }
@@ -36,7 +33,7 @@ Result<void> Writer::write_head(const InstanceId& id, const DirtyHead& head) {
 Result<void> Writer::write_slice(std::size_t most) {
   const auto rows = heads_.slice(most);
   if (rows.empty()) return {};
-  for (const auto& [id, head] : rows) PAWL_CHECK(write_head(id, head));
+  for (const auto& head : rows) PAWL_CHECK(write_head(head));
   if (heads_.ends_round(most)) PAWL_CHECK(mark("flushed", heads_.round_mark()));
   slice_ = rows.size();
   return {};
@@ -44,7 +41,7 @@ Result<void> Writer::write_slice(std::size_t most) {
 
 Result<void> Writer::write_all_heads() {
   heads_.start_full_round(status_.last());
-  PAWL_CHECK(write_slice(std::numeric_limits<std::size_t>::max() / 2));
+  PAWL_CHECK(write_slice(std::numeric_limits<std::size_t>::max()));
   return mark("flushed", status_.last());
 }
 
@@ -52,6 +49,11 @@ Result<void> Writer::mark(std::string_view name, std::int64_t value) {
   update_meta_.bind_text(1, name);
   update_meta_.bind(2, value);
   return update_meta_.run();
+}
+
+Result<void> Writer::mark_numbers() {
+  PAWL_CHECK(mark("high", next_ - 1));
+  return mark("last_at", status_.info().last_at.time_since_epoch().count());
 }
 
 Result<void> Writer::end_transaction() {
@@ -103,10 +105,7 @@ Error Writer::lost(Error error) {
 Result<void> Writer::close() {
   if (!db_ || status_.poisoned()) return {};
   discard();
-  return between_batches([&]() -> Result<void> {
-    PAWL_CHECK(mark("high", next_ - 1));
-    return mark("last_at", status_.info().last_at.time_since_epoch().count());
-  });
+  return between_batches([&] { return mark_numbers(); });
 }
 
 }  // namespace pawl::sqlite

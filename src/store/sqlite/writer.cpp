@@ -77,7 +77,8 @@ Result<void> Writer::prepare() {
       {&insert_head_,
        "INSERT OR REPLACE INTO heads(id, machine, generation, version, seq, state, at, finished, has_extra, "
        "key, "
-       "partition, created_at) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)"},
+       "partition, created_at) SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9, coalesce(key, ''), partition, at FROM log "
+       "WHERE seq = ?10"},
       {&update_head_,
        "UPDATE heads SET machine=?2, generation=?3, version=?4, seq=?5, state=?6, at=?7, finished=?8, "
        "has_extra=?9, "

@@ -49,6 +49,10 @@ class Writer {
   /// Runs `work` in a transaction of its own, between batches, with every head written before it.
   template <class Work>
   Result<void> between_batches(Work work);
+  /// Sets a value of `pawl_meta` in the open transaction.
+  Result<void> mark(std::string_view name, std::int64_t value);
+  /// Notes the highest number given out and the log's time, which an empty log no longer shows.
+  Result<void> mark_numbers();
 
  private:
   Result<void> prepare();
@@ -61,9 +65,8 @@ class Writer {
   Result<std::int64_t> machine_number(std::string_view name);
 
   Result<void> write_slice(std::size_t most);
-  Result<void> write_head(const InstanceId& id, const DirtyHead& head);
+  Result<void> write_head(const DirtyHead& head);
   Result<void> write_all_heads();
-  Result<void> mark(std::string_view name, std::int64_t value);
   Result<void> end_transaction();
   void roll_back();
   Error lost(Error error);

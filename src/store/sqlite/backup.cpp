@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backups: a copy of one durable moment, made while the owner goes on.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "store/sqlite/sqlite_store.hpp"
+
+namespace pawl::sqlite {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// 4 MiB per step, so that progress is seen.
+constexpr int kPagesPerStep = 1024;
+
+Error file_error(std::string_view doing, const std::string& path) {
+  const int number = errno;
+  const auto text = std::generic_category().message(number);
+  return Error(number == ENOSPC ? Code::disk_full : Code::store_io,
+               fmt::format("{} '{}': {}", doing, path, text), {{"path", path}});
+}
+
+Result<void> sync(const std::string& path, int flags) {
+  const int file = ::open(path.c_str(), flags | O_CLOEXEC);
+  if (file < 0) return fail(file_error("opening", path));
+  const bool synced = fsync(file) == 0;
+  auto error = file_error("syncing", path);
+  close(file);
+  if (!synced) return fail(std::move(error));
+  return {};
+}
+
+/// Removes what an interrupted backup leaves behind.
+class PartialFile {
+ public:
+  explicit PartialFile(std::string path) : path_(std::move(path)) { remove(); }
+  PartialFile(const PartialFile&) = delete;
+  PartialFile& operator=(const PartialFile&) = delete;
+  ~PartialFile() { remove(); }
+  const std::string& path() const { return path_; }
+
+ private:
+  void remove() const {
+    for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
+      std::error_code ignored;  // mostly it is not there
+      fs::remove(path_ + suffix, ignored);
+    }
+  }
+  std::string path_;
+};
+
+Result<void> copy_pages(Database& from, Database& to, const std::function<void(double)>& progress) {
+  auto* backup = sqlite3_backup_init(to.get(), "main", from.get(), "main");
+  if (backup == nullptr) return fail(to.error(sqlite3_errcode(to.get()), "starting the backup"));
+  int code = SQLITE_OK;
+  while (code == SQLITE_OK) {
+    code = sqlite3_backup_step(backup, kPagesPerStep);
+    const double all = sqlite3_backup_pagecount(backup);
+    const double left = sqlite3_backup_remaining(backup);
+    if (progress && all > 0) progress((all - left) / all);
+  }
+  const int finished = sqlite3_backup_finish(backup);
+  if (code != SQLITE_DONE)
+    return fail(to.error(finished == SQLITE_OK ? code : finished, "copying the store"));
+  return {};
+}
+
+/// The copy is a store of its own: cursors of the original are not valid for it.
+Result<void> make_independent(const std::string& path, const std::string& incarnation) {
+  PAWL_TRY(auto db, Database::open(path, SQLITE_OPEN_READWRITE, ""));
+  PAWL_CHECK(prepare_connection(db, Access::owner));
+  return db.run(
+      fmt::format("BEGIN IMMEDIATE; UPDATE pawl_meta SET value = '{}' WHERE name = 'incarnation'; "
+                  "UPDATE pawl_meta SET value = 0 WHERE name = 'epoch'; COMMIT; "
+                  "PRAGMA wal_checkpoint(TRUNCATE)",
+                  incarnation));
+}
+
+Result<void> move_into_place(const std::string& from, const std::string& to) {
+  PAWL_CHECK(sync(from, O_RDONLY));
+  // A file that came into being meanwhile is not replaced either.
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) != 0) {
+    return fail(file_error("putting the backup into place as", to));
+  }
+  const auto parent = fs::path(to).parent_path();
+  return sync(parent.empty() ? "." : parent.string(), O_RDONLY | O_DIRECTORY);
+}
+
+}  // namespace
+
+Result<void> SqliteStore::backup(const std::string& path, const std::function<void(double)>& progress) {
+  PAWL_CHECK(status_.usable());
+  std::error_code ignored;
+  if (path.empty() || fs::exists(fs::symlink_status(path, ignored))) {
+    return fail(Code::invalid_argument, fmt::format("the target '{}' of a backup must not exist yet", path),
+                {{"path", path}});
+  }
+  const PartialFile partial(path + ".partial");
+  {
+    // A connection of its own, because this takes long and the pool is small.
+    Reader source;
+    PAWL_CHECK(source.open(options_));
+    // The open snapshot holds the source still: otherwise each commit would make the copy start again.
+    PAWL_TRY(const auto snapshot, Snapshot::begin(source.database()));
+    PAWL_CHECK(read_meta(source.database()));
+    PAWL_TRY(auto target, Database::open(partial.path(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, ""));
+    PAWL_CHECK(copy_pages(source.database(), target, progress));
+  }
+  PAWL_CHECK(make_independent(partial.path(), make_incarnation("")));
+  return move_into_place(partial.path(), path);
+}
+
+}  // namespace pawl::sqlite
