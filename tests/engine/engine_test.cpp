@@ -298,6 +298,35 @@ TEST(EngineMemory, DataIsEvictedAtTheLimitAndReadBack) {
   }
 }
 
+TEST(EngineRetention, CutsHistoriesAndExpiresCursorsButKeepsInstances) {
+  World world(counters, {.keep = 1h, .forget_finished = 1h});
+  ASSERT_TRUE(world->create<counter>("c"));
+  ASSERT_TRUE(world->create<counter>("done"));
+  const auto cursor = [&] {
+    auto subscription = world->subscribe("begin").value();
+    (void)subscription.poll(1);
+    return subscription.cursor();
+  }();
+  ASSERT_TRUE(world->send<counter>("c", Add{5}));
+  ASSERT_TRUE(world->send<counter>("done", Close{}));
+  world.simulation().run_for(2h);
+  ASSERT_TRUE(world->send<counter>("c", Add{1}));
+  ASSERT_TRUE(world->retain());
+  for (const bool restarted : {false, true}) {
+    if (restarted) world.restart();
+    EXPECT_EQ(world->get<counter>("c").value().data.sum, 6);
+    const auto history = world->history("counter", "c").value();
+    EXPECT_EQ(history.events.size(), 1U);
+    EXPECT_TRUE(history.truncated);
+    EXPECT_FALSE(world->get<counter>("done")) << "finished long ago, and forgotten";
+    const auto expired = world->subscribe(cursor);
+    ASSERT_FALSE(expired);
+    EXPECT_EQ(expired.error().code(), Code::cursor_expired);
+    EXPECT_TRUE(world->subscribe("begin"));
+  }
+  EXPECT_EQ(world->create<counter>("done").value().generation, 1);
+}
+
 TEST(EngineOpen, UnknownMachinesAndStatesAreReportedAndLeftUntouched) {
   bool reduced = false;
   World world([&] {

@@ -26,6 +26,7 @@
 
 #include "kernel/engine/decide.hpp"
 #include "kernel/engine/heads.hpp"
+#include "kernel/engine/open_engine.hpp"
 #include "kernel/engine/registry.hpp"
 #include "kernel/engine/timer_queue.hpp"
 #include "pawl/engine.hpp"
@@ -66,7 +67,9 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   EngineCore(const EngineCore&) = delete;
   EngineCore& operator=(const EngineCore&) = delete;
 
-  Result<void> open();
+  static Result<std::unique_ptr<Engine>> open_engine(Runtime& runtime, Machines machines,
+                                                     EngineOptions options, const StoreOpener& opener);
+  Result<void> open(const StoreOpener& opener);
   void close();
 
   const OpenReport& report() const { return report_; }
@@ -107,6 +110,9 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Result<std::vector<std::string>> check() const;
 
  private:
+  /// How long what cannot be written now waits before it is tried again.
+  static constexpr Duration kPause = std::chrono::seconds(1);
+
   /// Names one piece of work in the whole store.
   using WorkKey = std::pair<InstanceId, std::int64_t>;
   struct RunningWork {
@@ -131,8 +137,10 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
     std::unordered_map<std::string, Seq> partitions;
     std::vector<Answer> answers;
     std::vector<WorkKey> reserved;  // work that stands in its pool because of this batch
+    std::vector<Ephemeral> ephemerals;
     std::size_t entries = 0;
     bool dirty = false;
+    bool lost = false;  // the store has dropped it
   };
 
   /// Posts to the lane from another thread; false where the engine is closing.
@@ -141,6 +149,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   // The lane's work (batch.cpp).
   void drain();
   void run_batch(std::vector<Request> requests);
+  Result<std::vector<Instance>> decide_or_refuse(Batch& batch, Request& request);
   Result<std::vector<Instance>> decide_request(Batch& batch, Request& request);
   Result<std::optional<std::vector<Instance>>> repeated(const Request& request);
   Result<void> check_partition(const std::vector<Draft>& staged) const;
@@ -151,6 +160,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Result<void> commit_batch(Batch& batch);
   void publish(Batch& batch);
   void fail_batch(Batch batch, const Error& error);
+  void again_later(Request request);
   void publish_draft(Draft& draft);
   void remove_head(const Head& head);
   void evict();
@@ -188,7 +198,8 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void note_unknown(const StoredHead& stored, std::uint16_t machine, std::uint16_t state);
 
   void schedule_maintenance();
-  void flush_ephemerals(Batch& batch);
+  Result<void> flush_ephemerals(Batch& batch);
+  void restore_ephemerals(std::vector<Ephemeral> values);
   void retain_on_lane(std::move_only_function<void(Result<void>)> done);
   void retain_step(Seq horizon, Seq forget, std::move_only_function<void(Result<void>)> done);
   Time log_time();
@@ -217,6 +228,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   // The lane's own.
   Time last_at_{};
   std::optional<Error> poisoned_;
+  std::vector<Request> postponed_;  // the engine's own, until the disk has room or can be read
   TimerQueue timers_;
   std::optional<TimerId> timer_wake_;
   std::optional<Instant> timer_wake_at_;

@@ -20,24 +20,35 @@ Result<void> EngineCore::put_ephemeral(std::string_view machine, std::string_vie
     ephemerals_pending_[{instance.id, name}] = {instance.id, name, std::move(json), runtime_.now()};
   }
   // Written with the next commit, or alone a little later.
-  if (first) post([this] { lane_->after(std::chrono::seconds(1), [this] { run_batch({}); }); });
+  if (first) post([this] { lane_->after(kPause, [this] { run_batch({}); }); });
   return {};
 }
 
-void EngineCore::flush_ephemerals(Batch& batch) {
-  if (poisoned_) return;
-  std::vector<Ephemeral> values;
+/// Adds what is pending to the batch; an error means that the store has dropped the batch.
+Result<void> EngineCore::flush_ephemerals(Batch& batch) {
+  if (poisoned_) return {};
   {
     const std::lock_guard lock(ephemeral_mutex_);
-    for (auto& [key, value] : ephemerals_pending_) values.push_back(std::move(value));
+    for (auto& [key, value] : ephemerals_pending_) batch.ephemerals.push_back(std::move(value));
     ephemerals_pending_.clear();
   }
-  if (values.empty()) return;
-  if (const auto put = store_->put(values); !put) {
-    options_.log.warn("ephemeral values were not written", {{"error", put.error().to_string()}});
-    return;
-  }
+  if (batch.ephemerals.empty()) return {};
+  PAWL_CHECK(store_->put(batch.ephemerals));
   batch.dirty = true;
+  return {};
+}
+
+/// They were not written; what has come meanwhile is newer.
+void EngineCore::restore_ephemerals(std::vector<Ephemeral> values) {
+  if (values.empty()) return;
+  {
+    const std::lock_guard lock(ephemeral_mutex_);
+    for (auto& value : values) {
+      auto name = std::pair(value.id, value.name);
+      ephemerals_pending_.try_emplace(std::move(name), std::move(value));
+    }
+  }
+  lane_->after(kPause, [this] { run_batch({}); });
 }
 
 Result<std::map<std::string, std::string>> EngineCore::ephemerals(std::string_view machine,
