@@ -42,7 +42,7 @@ TEST(JsonDocument, AMovedDocumentKeepsItsValues) {
 
 TEST(JsonDocument, LargeTextsAreReadWhole) {
   std::string text = "[0";
-  for (int i = 1; i < 5000; ++i) text += "," + std::to_string(i);
+  for (int i = 1; i < 5000; ++i) text.append(",").append(std::to_string(i));
   const auto document = parse(text + "]");
   ASSERT_EQ(document.root().size(), 5000U);
   EXPECT_EQ(document.root().at(4999).as_integer(), 4999);
