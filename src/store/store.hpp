@@ -98,7 +98,8 @@ struct Write {
   std::optional<RequestTag> request;
 };
 
-/// The newest durable entry of an instance, as loaded at opening. Key and partition are always set.
+/// The newest durable entry of an instance, as loaded at opening. The key is always set; the partition is
+/// empty where it is the instance's own id.
 struct StoredHead {
   InstanceId id;
   std::string_view machine;
@@ -132,7 +133,7 @@ struct Ephemeral {
 struct StoreInfo {
   std::string incarnation;  ///< 32 hexadecimal digits; a restored backup has another one
   std::int64_t epoch = 0;   ///< grows with each opening by an owner
-  Seq last = 0;             ///< newest durable entry
+  Seq last = 0;             ///< newest durable entry; read-only: when it was opened
   Seq horizon = 0;          ///< entries up to and including this one have been cut away
   Time last_at{};           ///< time of the newest entry; log time never goes below
   bool read_only = false;
@@ -156,10 +157,11 @@ class Store {
 
   // Writing, by the owner.
 
-  /// Adds a transaction to the open batch and returns the seq of its first entry; the others follow on. A
-  /// refusal concerns this transaction alone and leaves the batch as it was.
-  /// Errors: `sql_refused`, `sql_failed`, `row_expectation_failed`, `too_large`, `store_poisoned`,
-  /// `store_read_only`; `disk_full` and `store_io` discard the whole batch.
+  /// Adds a transaction to the open batch and returns the seq of its first entry; the others follow on (0
+  /// where it has no entries). A refusal concerns this transaction alone and leaves the batch as it was.
+  /// Refusals: `sql_refused`, `sql_failed`, `row_expectation_failed`, `too_large`, `request_id_reused`,
+  /// `invalid_argument`, `store_read_only`. The others lose the whole batch: `disk_full`, after which the
+  /// store goes on, and `store_io`, `store_corrupt` and `store_poisoned`, after which it does not.
   virtual Result<Seq> apply(const Write& write) = 0;
 
   /// Joins the open batch, too.
@@ -169,7 +171,7 @@ class Store {
   /// other error poisons the store: whether the batch is durable shows only when it is opened again.
   virtual Result<void> commit() = 0;
 
-  /// Drops the open batch; the numbers it took are not used again.
+  /// Drops the open batch; the numbers it took are not used again by this owner, nor after it closed.
   virtual void discard() = 0;
 
   // Reading, from any thread.

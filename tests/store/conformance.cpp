@@ -66,6 +66,21 @@ std::map<InstanceId, LoadedHead> load_all(Store& store) {
   return heads;
 }
 
+void PrintTo(const LoadedHead& head, std::ostream* out) {
+  *out << head.machine << " '" << head.key << "' in '" << head.partition << "' version " << head.version
+       << " generation " << head.generation << " seq " << head.seq << " state " << head.state << " created "
+       << head.created_at.time_since_epoch().count() << " at " << head.at.time_since_epoch().count()
+       << " extra '" << head.extra << "' finished " << head.finished;
+}
+
+std::string problems(Store& store) {
+  const auto checked = store.check();
+  if (!checked) return checked.error().to_string();
+  std::string lines;
+  for (const auto& problem : checked->problems) lines += problem + "\n";
+  return lines;
+}
+
 Time at_second(std::int64_t k) { return Time(std::chrono::seconds(1'700'000'000 + k)); }
 
 Draft created(const std::string& key) {
@@ -141,6 +156,20 @@ std::unique_ptr<Store> Conformance::crash(std::unique_ptr<Store> store, const Pl
   auto again = place_->open_after_crash(std::move(store), options);
   if (!again) throw std::runtime_error(again.error().to_string());
   return *std::move(again);
+}
+
+void StoreSql::SetUp() {
+  store_ = open();
+  const std::vector schema{plain("CREATE TABLE invoice(id TEXT PRIMARY KEY, cents INTEGER NOT NULL)")};
+  ASSERT_TRUE(store_->execute(schema));
+}
+
+Result<Seq> StoreSql::run(const Sql& sql, const std::string& key) {
+  return join(*store_, {created(key)}, {sql});
+}
+
+Rows StoreSql::invoices() {
+  return store_->query(plain("SELECT id, cents FROM invoice ORDER BY id")).value();
 }
 
 }  // namespace pawl::test

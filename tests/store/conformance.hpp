@@ -83,6 +83,7 @@ struct LoadedHead {
   bool finished = false;
   bool operator==(const LoadedHead&) const = default;
 };
+void PrintTo(const LoadedHead& head, std::ostream* out);
 std::map<InstanceId, LoadedHead> load_all(Store& store);
 
 /// The k-th second of the tests' time.
@@ -104,6 +105,9 @@ std::vector<Draft> fill(Store& store, int count);
 
 RequestTag request(std::uint8_t number, std::int64_t content = 1);
 
+/// The problems that `check` finds, one per line.
+std::string problems(Store& store);
+
 class Conformance : public testing::TestWithParam<MakePlace> {
  protected:
   Conformance() : place_(GetParam()()) {}
@@ -114,6 +118,20 @@ class Conformance : public testing::TestWithParam<MakePlace> {
   std::unique_ptr<Store> crash(std::unique_ptr<Store> store, const PlaceOptions& options = {});
 
   std::unique_ptr<Place> place_;
+};
+
+using Rows = std::vector<std::vector<SqlValue>>;
+inline Sql plain(const std::string& text) { return {.text = text}; }
+
+/// A store with one table of the application.
+class StoreSql : public Conformance {
+ protected:
+  void SetUp() override;
+  /// Joins a transaction that creates instance `key` and runs the statement.
+  Result<Seq> run(const Sql& sql, const std::string& key = "k");
+  Rows invoices();
+
+  std::unique_ptr<Store> store_;
 };
 
 /// `EXPECT_EQ(code(result), Code::x)`; nothing where there is no error.

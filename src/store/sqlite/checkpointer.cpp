@@ -21,6 +21,10 @@ Result<void> Checkpointer::open(const SqliteOptions& options) {
   return {};
 }
 
+Checkpointer::~Checkpointer() {
+  if (db_ && status_.poisoned()) db_.leave_wal(true);
+}
+
 Result<void> Checkpointer::run() {
   PAWL_CHECK(status_.writable());
   const std::scoped_lock lock(mutex_);
@@ -45,10 +49,7 @@ Result<void> Checkpointer::step(int mode) {
   if (code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED) return {};
   auto error = db_.error(code, "moving the WAL into the database");
   // The WAL still has everything, but after a failed sync nothing that the disk says can be relied on.
-  if (error.code() != Code::disk_full) {
-    status_.poison(error);
-    sqlite3_db_config(db_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
-  }
+  if (error.code() != Code::disk_full) status_.poison(error);
   return fail(std::move(error));
 }
 

@@ -18,6 +18,9 @@ namespace pawl::sqlite {
 class Checkpointer {
  public:
   explicit Checkpointer(Status& status) : status_(status) {}
+  Checkpointer(const Checkpointer&) = delete;
+  Checkpointer& operator=(const Checkpointer&) = delete;
+  ~Checkpointer();
 
   Result<void> open(const SqliteOptions& options);
 

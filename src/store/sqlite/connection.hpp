@@ -98,6 +98,10 @@ class Database {
   /// The first column of the first row of a query of our own; 0 where there is no row.
   Result<std::int64_t> integer(std::string_view sql);
   Error error(int code, std::string_view doing) const { return to_error(get(), code, doing); }
+  /// Whether closing leaves the WAL alone: where its content is in doubt, the next opening recovers it.
+  void leave_wal(bool leave) {
+    sqlite3_db_config(get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, leave ? 1 : 0, nullptr);
+  }
   bool in_transaction() const { return sqlite3_get_autocommit(get()) == 0; }
 
  private:

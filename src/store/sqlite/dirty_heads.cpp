@@ -13,10 +13,16 @@ void DirtyHeads::note(const EntryView& entry, Seq seq, std::int64_t machine) {
                     .version = entry.version,
                     .generation = entry.generation,
                     .at = entry.at,
+                    .created_at = entry.at,
                     .machine = static_cast<std::int32_t>(machine),
                     .state = state_number(entry.state),
                     .finished = entry.finished,
                     .has_extra = !entry.extra.empty()});
+}
+
+void DirtyHeads::note_found(DirtyHead head, std::string_view state) {
+  head.state = state_number(state);
+  waiting_.push_back(head);
 }
 
 std::uint32_t DirtyHeads::state_number(std::string_view name) {
@@ -53,9 +59,13 @@ void DirtyHeads::build_round(Seq newest) {
     if (round_.empty() || round_.back().id != head.id) {
       round_.push_back(head);
     } else {
-      const Seq begins = std::max(round_.back().begins, head.begins);
-      round_.back() = head;
-      round_.back().begins = begins;
+      auto& merged = round_.back();
+      const auto older = merged;
+      merged = head;
+      if (older.begins != 0) {
+        merged.begins = std::max(older.begins, head.begins);
+        merged.created_at = older.created_at;
+      }
     }
   }
   waiting_.clear();

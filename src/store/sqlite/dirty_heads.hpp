@@ -28,6 +28,7 @@ struct DirtyHead {
   std::int64_t version = 0;
   std::int64_t generation = 0;
   Time at{};
+  Time created_at{};  ///< set with `begins`; counts where there is no row yet
   std::int32_t machine = 0;
   std::uint32_t state = 0;  ///< see `state_name`
   bool finished = false;
@@ -38,6 +39,8 @@ struct DirtyHead {
 class DirtyHeads {
  public:
   void note(const EntryView& entry, Seq seq, std::int64_t machine);
+  /// A durable entry that the last owner did not write behind.
+  void note_found(DirtyHead head, std::string_view state);
   /// Forgets the newest `count` notes: their transaction was refused.
   void take_back(std::size_t count) { batch_.resize(batch_.size() - count); }
   void drop_batch() { batch_.clear(); }

@@ -45,8 +45,8 @@ Result<EntryReader::Replay> EntryReader::replay() {
     head.extra = rows.text(8);
     head.finished = rows.integer(11) != 0;
     if (rows.integer(3) == std::to_underlying(EntryKind::created)) {
+      if (!head.begins) head.created_at = head.at;
       head.begins = true;
-      head.created_at = head.at;
       head.key = rows.text(9);
       head.partition = rows.text(10);
     }
@@ -127,7 +127,6 @@ Result<void> EntryReader::load_heads(Replay& replay, const std::function<void(co
       if (newer.begins) {
         head.key = newer.key;
         head.partition = newer.partition;
-        head.created_at = newer.created_at;
       }
     } else if (rows.integer(11) != 0) {
       const bool carried = !rows.is_null(12);

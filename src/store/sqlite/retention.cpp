@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Retention: cutting the log from below, forgetting finished instances, giving pages back. Each call does a bounded
-// part in a transaction of its own, so that batches never wait long.
+// Retention: cutting the log from below, forgetting finished instances, giving pages back. Each call does a
+// bounded part in a transaction of its own, so that batches never wait long.
 #include <algorithm>
 
 #include "store/sqlite/sqlite_store.hpp"

@@ -68,12 +68,30 @@ CREATE TABLE ephemeral(
   at INTEGER NOT NULL,
   PRIMARY KEY(id, name)
 ) STRICT, WITHOUT ROWID;
+CREATE VIEW pawl_instances AS
+WITH tail AS (
+  SELECT id, max(seq) AS seq, max(key) AS key, min(CASE WHEN key IS NOT NULL THEN at END) AS begun
+  FROM log WHERE seq > (SELECT value FROM pawl_meta WHERE name = 'flushed') GROUP BY id
+), newest AS (
+  SELECT heads.id, max(heads.seq, coalesce(tail.seq, 0)) AS seq, heads.key, heads.created_at
+  FROM heads LEFT JOIN tail ON tail.id = heads.id
+  UNION ALL
+  SELECT id, seq, key, begun FROM tail WHERE id NOT IN (SELECT id FROM heads)
+)
+SELECT machines.name AS machine, newest.key, coalesce(log.state, heads.state) AS state,
+  coalesce(log.generation, heads.generation) AS generation, coalesce(log.version, heads.version) AS version,
+  coalesce(log.finished, heads.finished) AS finished,
+  strftime('%Y-%m-%dT%H:%M:%SZ', newest.created_at / 1000000, 'unixepoch') AS created_at,
+  strftime('%Y-%m-%dT%H:%M:%SZ', coalesce(log.at, heads.at) / 1000000, 'unixepoch') AS at,
+  coalesce(log.data, heads.data) AS data, newest.seq, lower(hex(newest.id)) AS id
+FROM newest LEFT JOIN log ON log.seq = newest.seq LEFT JOIN heads ON heads.id = newest.id
+JOIN machines ON machines.number = coalesce(log.machine, heads.machine);
 )sql",
 });
 static_assert(kMigrations.size() == kSchemaVersion);
 
 constexpr auto kOwnTables =
-    std::to_array<std::string_view>({"pawl_meta", "machines", "log", "heads", "ephemeral"});
+    std::to_array<std::string_view>({"pawl_meta", "machines", "log", "heads", "ephemeral", "pawl_instances"});
 
 /// WAL file size beyond which a restart truncates it.
 constexpr std::int64_t kWalKeptBytes = std::int64_t{64} << 20;

@@ -10,6 +10,19 @@
 #include "store/sqlite/schema.hpp"
 
 namespace pawl::sqlite {
+namespace {
+
+/// Moves the WAL into the database file. A reader of an old snapshot may keep a part of it back; then the
+/// sync of the next commit must do.
+Result<void> rewrite_wal(Database& db) {
+  sqlite3_busy_timeout(db.get(), 0);
+  const int code = sqlite3_wal_checkpoint_v2(db.get(), "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+  PAWL_CHECK(prepare_connection(db, Access::owner));
+  if (code == SQLITE_OK || code == SQLITE_BUSY) return {};
+  return fail(db.error(code, "recovering the WAL"));
+}
+
+}  // namespace
 
 SqliteStore::SqliteStore(SqliteOptions options)
     : options_(std::move(options)),
@@ -50,6 +63,7 @@ Result<StoreInfo> SqliteStore::facts(Database& db, const Meta& meta) const {
 Result<void> SqliteStore::open_owner() {
   const int flags = SQLITE_OPEN_READWRITE | (options_.create ? SQLITE_OPEN_CREATE : 0);
   PAWL_TRY(auto db, Database::open(options_.path, flags, options_.vfs));
+  db.leave_wal(true);  // until opening has succeeded
   PAWL_TRY(lock_, OwnerLock::take(options_.path, options_.vfs, options_.now()));
   PAWL_CHECK(prepare_connection(db, Access::owner));
   PAWL_CHECK(migrate(db, make_incarnation(options_.vfs)));
@@ -57,14 +71,15 @@ Result<void> SqliteStore::open_owner() {
   // the process may have died between write and sync, or because a sync had failed, after which the kernel
   // takes lost pages for clean. So the content is written into the database file once more and synced there,
   // and the new epoch is committed with a sync of its own, before anything is served.
-  sqlite3_wal_checkpoint_v2(db.get(), "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+  PAWL_CHECK(rewrite_wal(db));
   PAWL_TRY(auto meta, read_meta(db));
   PAWL_CHECK(write_meta(db, "epoch", ++meta.epoch));
+  db.leave_wal(false);
   PAWL_TRY(auto info, facts(db, meta));
   const Seq next = std::max({info.last, meta.high, meta.horizon}) + 1;
   status_.set(std::move(info));
   PAWL_CHECK(checkpointer_.open(options_));
-  PAWL_CHECK(writer_.open(std::move(db), next));
+  PAWL_CHECK(writer_.open(std::move(db), next, meta.flushed));
   return batch_entries_.attach(writer_.database());
 }
 

@@ -3,10 +3,32 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <utility>
 
 #include "store/sqlite/writer.hpp"
 
 namespace pawl::sqlite {
+
+Result<void> Writer::find_dirty_heads(Seq flushed) {
+  PAWL_TRY(auto rows, db_.prepare("SELECT seq, id, kind, version, generation, at, machine, state, finished, "
+                                  "extra IS NOT NULL FROM log WHERE seq > ?1 ORDER BY seq"));
+  rows.bind(1, flushed);
+  while (true) {
+    PAWL_TRY(const bool more, rows.row());
+    if (!more) return {};
+    DirtyHead head{.seq = rows.integer(0),
+                   .begins = rows.integer(2) == std::to_underlying(EntryKind::created) ? rows.integer(0) : 0,
+                   .version = rows.integer(3),
+                   .generation = rows.integer(4),
+                   .at = rows.time(5),
+                   .created_at = rows.time(5),
+                   .machine = static_cast<std::int32_t>(rows.integer(6)),
+                   .finished = rows.integer(8) != 0,
+                   .has_extra = rows.integer(9) != 0};
+    PAWL_TRY(head.id, rows.id(1));
+    heads_.note_found(head, rows.text(7));
+  }
+}
 
 Result<void> Writer::write_head(const DirtyHead& head) {
   auto& statement = head.begins != 0 ? insert_head_ : update_head_;
@@ -19,7 +41,10 @@ Result<void> Writer::write_head(const DirtyHead& head) {
   statement.bind(7, head.at);
   statement.bind(8, std::int64_t{head.finished});
   statement.bind(9, std::int64_t{head.has_extra});
-  if (head.begins != 0) statement.bind(10, head.begins);
+  if (head.begins != 0) {
+    statement.bind(10, head.begins);
+    statement.bind(11, head.created_at);
+  }
   PAWL_CHECK(statement.run());
   if (sqlite3_changes64(db_.get()) != 1) {
     const auto id = head.id.to_string();
@@ -94,17 +119,17 @@ void Writer::discard() {
 Error Writer::lost(Error error) {
   roll_back();
   const bool goes_on = error.code() == Code::disk_full && !db_.in_transaction();
-  if (!goes_on) {
-    status_.poison(error);
-    // Closing must not move a WAL whose content is in doubt; the next opening recovers it.
-    sqlite3_db_config(db_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
-  }
+  if (!goes_on) status_.poison(error);
   return error;
 }
 
 Result<void> Writer::close() {
-  if (!db_ || status_.poisoned()) return {};
+  if (!db_) return {};
   discard();
+  if (status_.poisoned()) {
+    db_.leave_wal(true);
+    return {};
+  }
   return between_batches([&] { return mark_numbers(); });
 }
 

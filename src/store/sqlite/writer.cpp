@@ -44,7 +44,7 @@ std::size_t bytes_of(const EntryView& entry) {
 
 }  // namespace
 
-Result<void> Writer::open(Database db, Seq next) {
+Result<void> Writer::open(Database db, Seq next, Seq flushed) {
   db_ = std::move(db);
   next_ = next;
   application_.attach(db_);
@@ -56,6 +56,11 @@ Result<void> Writer::open(Database db, Seq next) {
       },
       this);
   PAWL_CHECK(prepare());
+  PAWL_CHECK(find_machines());
+  return find_dirty_heads(flushed);
+}
+
+Result<void> Writer::find_machines() {
   PAWL_TRY(auto rows, db_.prepare("SELECT number, name FROM machines"));
   while (true) {
     PAWL_TRY(const bool more, rows.row());
@@ -77,8 +82,8 @@ Result<void> Writer::prepare() {
       {&insert_head_,
        "INSERT OR REPLACE INTO heads(id, machine, generation, version, seq, state, at, finished, has_extra, "
        "key, "
-       "partition, created_at) SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9, coalesce(key, ''), partition, at FROM log "
-       "WHERE seq = ?10"},
+       "partition, created_at) SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9, coalesce(key, ''), partition, "
+       "coalesce((SELECT created_at FROM heads WHERE id = ?1), ?11) FROM log WHERE seq = ?10"},
       {&update_head_,
        "UPDATE heads SET machine=?2, generation=?3, version=?4, seq=?5, state=?6, at=?7, finished=?8, "
        "has_extra=?9, "
@@ -96,7 +101,11 @@ Result<void> Writer::prepare() {
 
 Result<void> Writer::begin() {
   if (in_batch_) return {};
-  PAWL_CHECK(begin_.run());
+  if (auto begun = begin_.run(); !begun) {
+    // Somebody else writing is his mistake; anything else is a failing disk.
+    if (begun.error().code() != Code::store_locked) return fail(lost(std::move(begun).error()));
+    return begun;
+  }
   in_batch_ = true;
   batch_thread_ = std::this_thread::get_id();
   return {};

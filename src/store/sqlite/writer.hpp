@@ -30,8 +30,8 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  /// `next` is the first number this owner may give out.
-  Result<void> open(Database db, Seq next);
+  /// `next` is the first number this owner may give out; `flushed` is how far the table of heads is true.
+  Result<void> open(Database db, Seq next, Seq flushed);
   /// Drops an open batch and writes down what only memory knows, so that the next opening need not replay.
   Result<void> close();
 
@@ -56,6 +56,8 @@ class Writer {
 
  private:
   Result<void> prepare();
+  Result<void> find_machines();
+  Result<void> find_dirty_heads(Seq flushed);
   Result<void> begin();
   Result<void> check_limits(const Write& write) const;
   Result<Seq> append(const Write& write);

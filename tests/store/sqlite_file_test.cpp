@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is found at the path of a SQLite store: nothing, something else, a newer or a damaged file, another
+// owner.
+#include <sqlite3.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "tests/store/shell.hpp"
+#include "tests/store/sqlite_place.hpp"
+
+namespace pawl::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SqliteFile : public testing::Test {
+ protected:
+  Result<std::unique_ptr<Store>> open() { return open_sqlite({.path = path_, .flush_every = 4}); }
+
+  /// A store with some lives, closed.
+  void make() {
+    auto store = open().value();
+    const auto drafts = fill(*store, 60);
+    for (std::size_t i = 0; i < 20; ++i) write(*store, after(drafts[i], static_cast<Seq>(i) + 1, "open"));
+    std::vector two{created("r1"), created("r2")};
+    for (auto& draft : two) draft.at = at_second(1);
+    ASSERT_TRUE(join(*store, two, {}, request(1)));
+    ASSERT_TRUE(store->commit());
+    while (!store->retain(10, 0).value()) {}
+  }
+  /// Changes the file behind the store's back.
+  void tamper(const std::string& sql) const {
+    sqlite3* db = nullptr;
+    ASSERT_EQ(sqlite3_open(path_.c_str(), &db), SQLITE_OK);
+    char* message = nullptr;
+    sqlite3_exec(db, sql.c_str(), nullptr, nullptr, &message);
+    EXPECT_EQ(message, nullptr) << message;
+    sqlite3_free(message);
+    sqlite3_close(db);
+  }
+  std::string bytes() const {
+    std::ifstream file(path_, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void write_bytes(const std::string& content) const {
+    std::ofstream(path_, std::ios::binary | std::ios::trunc) << content;
+  }
+  /// Everything that reading can find; empty where all is well.
+  std::vector<Error> read_everything() {
+    std::vector<Error> errors;
+    const auto note = [&](const auto& result) {
+      if (!result) errors.push_back(result.error());
+    };
+    auto store = open();
+    note(store);
+    if (!store) return errors;
+    note((*store)->load([](const StoredHead&) {}));
+    note((*store)->feed(10, 1000));
+    for (Seq seq = 11; seq < 90; ++seq) note((*store)->head_entry(created("k1").id, seq));
+    note((*store)->history(created("k19").id, 80, 0, 100));
+    note((*store)->find_request(request(1).id));
+    const auto checked = (*store)->check();
+    note(checked);
+    if (checked && !checked->problems.empty()) {
+      errors.emplace_back(Code::store_corrupt, checked->problems.front());
+    }
+    return errors;
+  }
+
+  Directory directory_;
+  std::string path_ = directory_.file("pawl.db");
+};
+
+TEST_F(SqliteFile, AnEmptyFileBecomesAStore) {
+  write_bytes("");
+  EXPECT_TRUE(open());
+}
+
+TEST_F(SqliteFile, WhatIsNoDatabaseIsRefusedAndLeftAlone) {
+  const std::string text(10'000, 'x');
+  write_bytes(text);
+  const auto refused = open();
+  ASSERT_EQ(code(refused), Code::store_corrupt);
+  EXPECT_NE(refused.error().message().find(path_), std::string::npos);
+  EXPECT_EQ(bytes(), text);
+}
+
+TEST_F(SqliteFile, ADatabaseOfAnotherProgramIsRefusedAndLeftAlone) {
+  tamper("CREATE TABLE other(x)");
+  const auto before = bytes();
+  const auto refused = open();
+  ASSERT_EQ(code(refused), Code::invalid_argument);
+  EXPECT_NE(refused.error().message().find("another program"), std::string::npos);
+  EXPECT_EQ(bytes(), before);
+}
+
+TEST_F(SqliteFile, ANewerFileIsRefusedWithBothNumbers) {
+  make();
+  tamper("UPDATE pawl_meta SET value = 7 WHERE name = 'schema'");
+  for (const bool read_only : {false, true}) {
+    const auto refused = open_sqlite({.path = path_, .read_only = read_only});
+    ASSERT_EQ(code(refused), Code::store_newer);
+    EXPECT_EQ(refused.error().field("file_schema"), "7");
+    EXPECT_EQ(refused.error().field("known_schema"), "1");
+  }
+}
+
+TEST_F(SqliteFile, AMissingFileIsNotCreatedWhenThatIsNotWanted) {
+  EXPECT_FALSE(open_sqlite({.path = path_, .create = false}));
+  EXPECT_FALSE(open_sqlite({.path = path_, .read_only = true}));
+  EXPECT_TRUE(fs::is_empty(directory_.path()));
+}
+
+TEST_F(SqliteFile, ADirectoryThatDoesNotExistIsReported) {
+  const auto failed = open_sqlite({.path = directory_.file("missing/pawl.db")});
+  ASSERT_EQ(code(failed), Code::store_io);
+  EXPECT_NE(failed.error().message().find("missing/pawl.db"), std::string::npos);
+}
+
+TEST_F(SqliteFile, BadOptionsAreRefused) {
+  EXPECT_EQ(code(open_sqlite({.path = ""})), Code::invalid_argument);
+  EXPECT_EQ(code(open_sqlite({.path = ":memory:"})), Code::invalid_argument);
+  EXPECT_EQ(code(open_sqlite({.path = path_, .flush_every = 0})), Code::invalid_argument);
+  EXPECT_FALSE(open_sqlite({.path = path_, .vfs = "no such vfs"}));
+}
+
+TEST_F(SqliteFile, APathThatLooksLikeAUriIsAPath) {
+  const auto before = fs::current_path();
+  fs::current_path(directory_.path());
+  EXPECT_TRUE(open_sqlite({.path = "file:x?mode=memory"}));
+  EXPECT_TRUE(fs::exists("file:x?mode=memory"));
+  fs::current_path(before);
+}
+
+TEST_F(SqliteFile, TwoNamesOfOneFileShareOneOwner) {
+  fs::create_symlink(path_, directory_.file("link.db"));
+  const auto store = open().value();
+  EXPECT_EQ(code(open_sqlite({.path = directory_.file("link.db")})), Code::store_locked);
+}
+
+/// Run by the test below in a process of its own.
+TEST(SqliteOwner, DISABLED_OpensTheStore) {
+  const char* path = std::getenv("PAWL_TEST_STORE");
+  ASSERT_NE(path, nullptr);
+  const auto opened = open_sqlite({.path = path});
+  printf("%s\n", opened ? "opened" : opened.error().to_string().c_str());
+}
+
+TEST_F(SqliteFile, AnotherProcessIsRefusedAndToldWhoTheOwnerIs) {
+  auto store = open_sqlite({.path = path_, .now = [] { return at_second(0); }}).value();
+  const auto program = fs::read_symlink("/proc/self/exe").string();
+  const auto command = "PAWL_TEST_STORE=" + path_ + " " + program +
+                       " --gtest_also_run_disabled_tests --gtest_filter=SqliteOwner.DISABLED_OpensTheStore";
+  const auto refused = run_shell(command);
+  EXPECT_NE(refused.output.find("store_locked"), std::string::npos) << refused.output;
+  EXPECT_NE(refused.output.find("pid=" + std::to_string(getpid())), std::string::npos) << refused.output;
+  EXPECT_NE(refused.output.find("since=2023-11-14T22:13:20.000000Z"), std::string::npos) << refused.output;
+  store.reset();
+  const auto accepted = run_shell(command);
+  EXPECT_NE(accepted.output.find("opened"), std::string::npos) << accepted.output;
+}
+
+TEST_F(SqliteFile, TheCheckFindsPlantedDamage) {
+  const auto planted = std::to_array<std::pair<const char*, const char*>>({
+      {"DELETE FROM log WHERE seq = 30", "which is missing"},
+      {"DELETE FROM log WHERE seq = 82", "of a request is missing"},
+      {"UPDATE log SET prev = 99 WHERE seq = 70", "follows 99"},
+      {"UPDATE log SET version = 0 WHERE seq = 75", "goes back from version"},
+      {"UPDATE log SET generation = 0 WHERE seq = 75", "goes back to generation"},
+      {"UPDATE log SET machine = 44 WHERE seq = 30", "names a machine"},
+      {"UPDATE log SET at = 5 WHERE seq = 30", "is older"},
+      {"UPDATE heads SET state = 'wrong' WHERE seq = 30", "differs from its entry 30"},
+      {"UPDATE heads SET seq = 12, version = 1 WHERE seq = 72", "but 72 is newer"},
+      {"UPDATE heads SET machine = 44 WHERE seq = 30", "names a machine"},
+      {"DELETE FROM heads WHERE seq = 30", "has no head"},
+      {"UPDATE heads SET seq = 5, kind = NULL WHERE seq = 30", "does not carry it"},
+      {"UPDATE pawl_meta SET value = 40 WHERE name = 'horizon'", "below the horizon"},
+  });
+  for (const auto& [sql, expected] : planted) {
+    for (const auto& entry : fs::directory_iterator(directory_.path())) fs::remove(entry.path());
+    make();
+    ASSERT_TRUE(read_everything().empty()) << read_everything().front().to_string();
+    tamper(sql);
+    const auto checked = open().value()->check().value();
+    std::string all;
+    for (const auto& problem : checked.problems) all += problem + "\n";
+    EXPECT_NE(all.find(expected), std::string::npos) << sql << "\n" << all;
+  }
+}
+
+TEST_F(SqliteFile, ABrokenChainIsReportedByReadingIt) {
+  make();
+  tamper("UPDATE log SET id = zeroblob(16) WHERE seq = 12");
+  auto store = open().value();
+  const auto failed = store->history(created("k11").id, 72, 0, 10);
+  ASSERT_EQ(code(failed), Code::store_corrupt);
+  EXPECT_EQ(failed.error().field("seq"), "12");
+}
+
+TEST_F(SqliteFile, ADamagedPageIsReportedAsCorrupt) {
+  make();
+  const auto good = bytes();
+  constexpr std::size_t kPage = 4096;
+  ASSERT_GT(good.size(), 10 * kPage);
+  // The first byte of a page says what kind it is; in the first page it stands behind the file's header. The
+  // second page is a map of the others.
+  for (std::size_t page = 0; page < good.size() / kPage; ++page) {
+    auto bad = good;
+    auto& byte = bad[page * kPage + (page == 0 ? 100 : 0)];
+    byte = static_cast<char>(byte ^ 0x55);
+    write_bytes(bad);
+    const auto errors = read_everything();
+    ASSERT_FALSE(errors.empty()) << "page " << page + 1;
+    EXPECT_TRUE(std::ranges::any_of(errors, [](const Error& e) { return e.code() == Code::store_corrupt; }))
+        << "page " << page + 1 << ": " << errors.front().to_string();
+  }
+}
+
+TEST_F(SqliteFile, ACutOffFileIsReportedAsCorrupt) {
+  make();
+  const auto good = bytes();
+  for (const std::size_t size : {50UL, 100UL, 4096UL, 3 * 4096UL, good.size() - 4096, good.size() - 1}) {
+    write_bytes(good.substr(0, size));
+    EXPECT_FALSE(read_everything().empty()) << size << " of " << good.size() << " bytes";
+  }
+}
+
+TEST_F(SqliteFile, NoDamageCrashesAnything) {
+  make();
+  const auto good = bytes();
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 300; ++i) {
+    auto bad = good;
+    const std::size_t start = random() % bad.size();
+    const std::size_t length = 1 + random() % (i % 2 == 0 ? 4 : 600);
+    for (std::size_t at = start; at < std::min(bad.size(), start + length); ++at) {
+      bad[at] = static_cast<char>(random());
+    }
+    write_bytes(bad);
+    // Damage inside a text is not noticed; all that is asked here is an orderly answer.
+    read_everything();
+    for (const char* suffix : {"-wal", "-shm", "-journal"}) fs::remove(path_ + suffix);
+  }
+}
+
+/// Entries of 100 kB, in batches of ten.
+void write_much(Store& store, int batches) {
+  auto draft = created("large");
+  draft.data = std::string(100'000, 'x');
+  Seq seq = write(store, draft);
+  for (int i = 0; i < batches; ++i) {
+    for (int k = 0; k < 10; ++k) {
+      draft = after(draft, seq, "open");
+      draft.data = std::string(100'000, 'x');
+      seq = join(store, draft).value();
+    }
+    ASSERT_TRUE(store.commit());
+  }
+}
+
+TEST_F(SqliteFile, TheWalStaysBoundedEvenWithoutCheckpoints) {
+  auto store = open().value();
+  write_much(*store, 150);  // 150 MB
+  EXPECT_LT(fs::file_size(path_ + "-wal"), 80U << 20);
+  EXPECT_EQ(problems(*store), "");
+}
+
+TEST_F(SqliteFile, WhatRetentionFreesIsGivenBack) {
+  auto store = open().value();
+  write_much(*store, 30);
+  ASSERT_TRUE(store->checkpoint());
+  const auto before = fs::file_size(path_);
+  while (!store->retain(store->info().last, 0).value()) {}
+  store.reset();
+  EXPECT_LT(fs::file_size(path_), before / 2);
+  store = open().value();
+  EXPECT_EQ(problems(*store), "");
+  EXPECT_EQ(load_all(*store).size(), 1U);
+}
+
+}  // namespace
+}  // namespace pawl::test
