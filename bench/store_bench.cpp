@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Durable appends through the SQLite store against a plain journal, which writes the same bytes with one fdatasync
-// per batch. CPU per entry is the thread's own; rates depend on what else the disk does.
+// Durable appends through the SQLite store against a plain journal, which writes the same bytes with one
+// fdatasync per batch. CPU per entry is the thread's own; rates depend on what else the disk does.
 //
 //     store_bench [directory]
 #include <fcntl.h>
@@ -58,7 +58,8 @@ Figures journal(const std::string& path, std::int64_t entries, std::int64_t batc
   const auto figures = measure(entries, batch_size, [&] {
     bytes.clear();
     for (std::int64_t i = 0; i < batch_size; ++i) bytes.append(72, 'h').append(kData).append(kPayload);
-    PAWL_ASSERT(write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()), "it is written");
+    PAWL_ASSERT(write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
+                "it is written");
     PAWL_ASSERT(fdatasync(file) == 0, "it is synced");
   });
   close(file);
@@ -85,6 +86,7 @@ class StoreRun {
     for (std::int64_t i = 0; i < size; ++i) append(instances_[pick(random_)], EntryKind::fired, {});
     commit();
   }
+
  private:
   void append(Instance& instance, EntryKind kind, std::string_view key) {
     now_ += pawl::Duration(1);

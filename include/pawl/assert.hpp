@@ -21,6 +21,7 @@ namespace pawl::detail {
 inline void append_value(std::string& out, std::string_view value) {
   out.append(" [").append(value).append("]");
 }
+inline void append_value(std::string& out, const char* value) { append_value(out, std::string_view(value)); }
 inline void append_value(std::string& out, bool value) {
   append_value(out, std::string_view(value ? "true" : "false"));
 }

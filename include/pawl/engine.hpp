@@ -201,6 +201,7 @@ class Engine {
   Result<std::vector<std::string>> check() const;
 
  private:
+  friend class EngineCore;
   explicit Engine(std::shared_ptr<EngineCore> core);
 
   template <const auto& M>

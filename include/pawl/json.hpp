@@ -92,6 +92,8 @@ class JsonWriter {
   JsonWriter& begin_array();
   JsonWriter& end_array();
   JsonWriter& key(std::string_view name);
+  /// A key that is known to need no escapes, such as a C++ identifier.
+  JsonWriter& field(std::string_view identifier);
   JsonWriter& null();
   JsonWriter& boolean(bool value);
   JsonWriter& integer(std::int64_t value);

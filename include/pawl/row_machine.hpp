@@ -45,6 +45,11 @@ struct StatusMove {
 std::string status_update(const StatusColumn& where, const std::vector<StatusMove>& moves,
                           std::string_view null_state);
 
+/// The errors of `RowMachine::refusal` that the table alone does not explain.
+Error moved_meanwhile(std::string_view machine, std::string_view key, std::string_view state,
+                      std::string_view event);
+Error unknown_status(std::string_view machine, std::string_view state);
+
 template <const auto& M>
 consteval bool decides_nothing() {
   for (const auto& row : M.rows) {
@@ -93,10 +98,7 @@ class RowMachine {
     for (const auto state : enum_values<StateOf<M>>) {
       if (state_name<M>(state) != stored_name) continue;
       if (detail::cells<M, E>[static_cast<std::size_t>(state)].row != detail::kNone) {
-        return {Code::version_conflict, std::string(M.traits.name) + " \"" + std::string(key) + "\" is " +
-                                            std::string(stored_name) + ", which accepts " +
-                                            std::string(event_name<M, E>()) +
-                                            ": it changed meanwhile, try again"};
+        return detail::moved_meanwhile(M.traits.name, key, stored_name, event_name<M, E>());
       }
       const auto legal = legal_events<M>(state);
       return pawl::refusal(Verdict::illegal, {.machine = M.traits.name,
@@ -106,8 +108,7 @@ class RowMachine {
                                               .event = event_name<M, E>(),
                                               .legal = legal});
     }
-    return {Code::unknown_state,
-            std::string(M.traits.name) + " has no state \"" + std::string(stored_name) + "\""};
+    return detail::unknown_status(M.traits.name, stored_name);
   }
 
  private:

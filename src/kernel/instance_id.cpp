@@ -12,10 +12,25 @@
 namespace pawl {
 
 std::array<std::uint8_t, 16> digest16(std::string_view bytes) {
+  // Looking the algorithm up costs more than hashing a key, so each thread keeps what it found.
+  struct Hasher {
+    EVP_MD* algorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+    EVP_MD_CTX* context = EVP_MD_CTX_new();
+    Hasher() = default;
+    Hasher(const Hasher&) = delete;
+    Hasher& operator=(const Hasher&) = delete;
+    ~Hasher() {
+      EVP_MD_CTX_free(context);
+      EVP_MD_free(algorithm);
+    }
+  };
+  thread_local const Hasher hasher;
   std::array<unsigned char, EVP_MAX_MD_SIZE> full{};
   unsigned int length = 0;
-  const int done = EVP_Digest(bytes.data(), bytes.size(), full.data(), &length, EVP_sha256(), nullptr);
-  PAWL_ASSERT(done == 1 && length == 32, "SHA-256 is available", length);
+  const bool done = EVP_DigestInit_ex2(hasher.context, hasher.algorithm, nullptr) == 1 &&
+                    EVP_DigestUpdate(hasher.context, bytes.data(), bytes.size()) == 1 &&
+                    EVP_DigestFinal_ex(hasher.context, full.data(), &length) == 1;
+  PAWL_ASSERT(done && length == 32, "SHA-256 is available", length);
   std::array<std::uint8_t, 16> first{};
   std::copy_n(full.begin(), first.size(), first.begin());
   return first;

@@ -109,7 +109,8 @@ void append(std::string& out, const json::value& value) {
 struct JsonDocument::Body {
   std::array<unsigned char, 2048> buffer;
   json::monotonic_resource resource{buffer.data(), buffer.size()};
-  json::value root;
+  // Of the same storage, so that the parsed value is moved into it and not copied.
+  json::value root = json::value(json::storage_ptr(&resource));
 };
 
 JsonDocument::JsonDocument(std::unique_ptr<Body> body) noexcept : body_(std::move(body)) {}

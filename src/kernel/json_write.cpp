@@ -9,6 +9,11 @@
 #include "pawl/json.hpp"
 
 namespace pawl {
+namespace {
+
+constexpr std::size_t kFirstBytes = 256;  // room for a usual struct at once
+
+}  // namespace
 
 void JsonWriter::separate() {
   if (need_comma_) text_ += ',';
@@ -37,6 +42,14 @@ JsonWriter& JsonWriter::end_array() { return leave(']'), *this; }
 JsonWriter& JsonWriter::key(std::string_view name) {
   string(name);
   text_ += ':';
+  need_comma_ = false;
+  return *this;
+}
+
+JsonWriter& JsonWriter::field(std::string_view identifier) {
+  if (text_.capacity() < kFirstBytes) text_.reserve(kFirstBytes);
+  separate();
+  text_.append(1, '"').append(identifier).append("\":");
   need_comma_ = false;
   return *this;
 }

@@ -25,6 +25,17 @@ std::string value_of(std::string_view state, std::string_view null_state) {
 
 }  // namespace
 
+Error moved_meanwhile(std::string_view machine, std::string_view key, std::string_view state,
+                      std::string_view event) {
+  return {Code::version_conflict,
+          fmt::format("{} \"{}\" is {}, which accepts {}: it changed meanwhile, try again", machine, key,
+                      state, event)};
+}
+
+Error unknown_status(std::string_view machine, std::string_view state) {
+  return {Code::unknown_state, fmt::format("{} has no state \"{}\"", machine, state)};
+}
+
 std::string status_update(const StatusColumn& where, const std::vector<StatusMove>& moves,
                           std::string_view null_state) {
   const auto column = quoted(where.column, '"');

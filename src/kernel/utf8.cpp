@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace pawl {
 namespace {
@@ -27,6 +28,11 @@ std::size_t sequence_length(std::string_view text) noexcept {
 }  // namespace
 
 bool is_utf8(std::string_view text) noexcept {
+  // Most text is ASCII: look at eight bytes at once as long as it is.
+  for (std::uint64_t word = 0; text.size() >= sizeof word; text.remove_prefix(sizeof word)) {
+    std::memcpy(&word, text.data(), sizeof word);
+    if ((word & 0x8080808080808080U) != 0) break;
+  }
   while (!text.empty()) {
     const auto length = sequence_length(text);
     if (length == 0) return false;

@@ -34,23 +34,23 @@ Fate uniform(const Change& change, bool survives) {
   return {.sectors = std::vector<bool>(last - first_sector(change) + 1, survives)};
 }
 
-Fate random_sectors(const Change& change, Dice& dice) {
+Fate random_sectors(const Change& change, Random& dice) {
   Fate fate = uniform(change, false);
-  for (auto sector : fate.sectors) sector = below(dice, 2) == 0;
-  if (change.truncates) fate.size = below(dice, 2) == 0;
+  for (auto sector : fate.sectors) sector = dice.below(2) == 0;
+  if (change.truncates) fate.size = dice.below(2) == 0;
   return fate;
 }
 
-Fate torn(const Change& change, Dice& dice) {
-  if (below(dice, 2) == 0) return random_sectors(change, dice);
+Fate torn(const Change& change, Random& dice) {
+  if (dice.below(2) == 0) return random_sectors(change, dice);
   Fate fate = uniform(change, false);
-  const std::uint64_t kept = below(dice, fate.sectors.size() + 1);
+  const std::uint64_t kept = dice.below(fate.sectors.size() + 1);
   std::fill_n(fate.sectors.begin(), kept, true);
   return fate;
 }
 
-Fate any(const Change& change, Dice& dice) {
-  const std::uint64_t roll = below(dice, 8);
+Fate any(const Change& change, Random& dice) {
+  const std::uint64_t roll = dice.below(8);
   if (roll < 4) return uniform(change, true);
   if (roll < 6) return torn(change, dice);
   Fate fate = uniform(change, false);
@@ -83,9 +83,9 @@ void make_possible(const std::vector<Change>& changes, std::vector<Fate>& fates)
   }
 }
 
-std::vector<Fate> choose(const std::vector<Change>& changes, Dice& dice) {
-  const Shape shape = kShapes[below(dice, std::size(kShapes))];
-  const std::size_t cut = below(dice, changes.size() + 1);
+std::vector<Fate> choose(const std::vector<Change>& changes, Random& dice) {
+  const Shape shape = kShapes[dice.below(std::size(kShapes))];
+  const std::size_t cut = dice.below(changes.size() + 1);
   std::vector<Fate> fates;
   for (std::size_t i = 0; i < changes.size(); ++i) {
     switch (shape) {
@@ -141,8 +141,6 @@ void replay(std::string& content, const Change& change, const Fate& fate) {
 
 }  // namespace
 
-std::uint64_t below(Dice& dice, std::uint64_t limit) { return dice() % limit; }
-
 void FileContent::write(std::uint64_t offset, std::string_view bytes) {
   if (bytes.empty()) return;
   pending_.push_back(
@@ -160,7 +158,7 @@ void FileContent::sync() {
   pending_.clear();
 }
 
-void FileContent::settle(Unsynced unsynced, Dice& dice) {
+void FileContent::settle(Unsynced unsynced, Random& dice) {
   if (unsynced == Unsynced::keep_all) return sync();
   if (unsynced == Unsynced::random && !pending_.empty()) {
     const std::vector<Fate> fates = choose(pending_, dice);

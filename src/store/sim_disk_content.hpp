@@ -4,21 +4,14 @@
 /// One file of the simulated disk: what reads see, what is durable, and the changes between the two.
 
 #include <cstdint>
-#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "pawl/random.hpp"
 #include "pawl/sim_disk.hpp"
 
 namespace pawl::sim {
-
-/// The standard fixes its sequence, so a seed means the same with every compiler.
-using Dice = std::mt19937_64;
-
-/// A number from 0 to `limit` - 1. The bias of the remainder does not matter here; being the same everywhere
-/// does, which std::uniform_int_distribution is not.
-std::uint64_t below(Dice& dice, std::uint64_t limit);
 
 /// A change that has not been synced.
 struct Change {
@@ -41,7 +34,7 @@ class FileContent {
   void sync();
 
   /// Decides what of the pending changes becomes durable; the rest never will. Reads see no difference.
-  void settle(Unsynced unsynced, Dice& dice);
+  void settle(Unsynced unsynced, Random& dice);
 
   /// Reads see what is durable, and nothing else exists any more.
   void drop_cache();

@@ -40,7 +40,7 @@ void DiskState::settle_names(Unsynced unsynced) {
   for (const NameChange& change : name_changes_) ++left[change.name];
   for (auto& [name, count] : left) {
     if (unsynced == Unsynced::keep_none) count = 0;
-    if (unsynced == Unsynced::random) count = below(dice_, count + 1);
+    if (unsynced == Unsynced::random) count = dice_.below(count + 1);
   }
   for (const NameChange& change : name_changes_) {
     std::uint64_t& count = left[change.name];

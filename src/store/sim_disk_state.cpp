@@ -99,7 +99,7 @@ int DiskState::write(Handle& handle, std::string_view bytes, std::uint64_t offse
   ++writes;
   FileContent& content = handle.inode->content;
   if (const auto fault = strike(Operation::write, handle.name)) {
-    content.write(offset, bytes.substr(0, below(dice_, bytes.size() + 1)));
+    content.write(offset, bytes.substr(0, dice_.below(bytes.size() + 1)));
     return result_of(*fault, SQLITE_IOERR_WRITE);
   }
   const std::uint64_t size = content.cached().size();

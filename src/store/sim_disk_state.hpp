@@ -128,7 +128,7 @@ class DiskState : public std::enable_shared_from_this<DiskState> {
   int sync_directory(Lock& lock, const std::string& name);
   bool report(Lock& lock, const SyncPoint& point);
 
-  Dice dice_;
+  Random dice_;
   std::uint64_t epoch_ = 0;
   std::vector<NameChange> name_changes_;
 };

@@ -3,12 +3,15 @@
 """Runs an example and compares what it prints with the `// prints: <line>` comments of its source.
 
     example.py <source> <program>
+
+It runs in an empty directory of its own, so that it may leave files behind.
 """
 import difflib
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 
 def check(source, program):
@@ -16,7 +19,8 @@ def check(source, program):
     expected = re.findall(r"^// prints:(?: (.*))?$", source, re.MULTILINE)
     if not expected:
         return "the source has no `// prints:` line; say what the example prints"
-    run = subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
+    with tempfile.TemporaryDirectory() as directory:
+        run = subprocess.run(program, capture_output=True, text=True, check=False, timeout=60, cwd=directory)
     if run.returncode != 0:
         return f"ended with status {run.returncode}\n{run.stdout}{run.stderr}"
     printed = run.stdout.splitlines()

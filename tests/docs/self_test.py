@@ -41,6 +41,11 @@ class ExampleTest(unittest.TestCase):
     def test_reports_an_example_that_states_no_output(self):
         self.assertIn("no `// prints:`", self.check("int main() {}\n", ""))
 
+    def test_runs_the_example_in_a_directory_of_its_own(self):
+        code = "import os; print(os.listdir('.')); open('left', 'w').close()"
+        self.assertEqual(self.check("// prints: []\n", code), "")
+        self.assertEqual(self.check("// prints: []\n", code), "")
+
 
 class DocsSyncTest(unittest.TestCase):
     def setUp(self):
@@ -50,9 +55,9 @@ class DocsSyncTest(unittest.TestCase):
         (self.root / "examples").mkdir()
         (self.root / "examples" / "one.cpp").write_text(SOURCE, encoding="utf-8")
 
-    def readme(self, block):
+    def readme(self, block, marker="examples/one.cpp"):
         path = self.root / "README.md"
-        path.write_text(f"# T\n\n<!-- from examples/one.cpp -->\n{block}\nAfter.\n", encoding="utf-8")
+        path.write_text(f"# T\n\n<!-- from {marker} -->\n{block}\nAfter.\n", encoding="utf-8")
         return path
 
     def test_rewrites_the_block_without_licence_and_prints_lines(self):
@@ -66,6 +71,23 @@ class DocsSyncTest(unittest.TestCase):
         before = path.read_text(encoding="utf-8")
         self.assertEqual(docs_sync.main(self.root, check=True), 1)
         self.assertEqual(path.read_text(encoding="utf-8"), before)
+
+    def test_takes_only_the_named_part_without_its_indentation(self):
+        source = "int a;\n  // excerpt: b\n  int b {\n    1};\n  // excerpt end\nint c;\n"
+        (self.root / "examples" / "one.cpp").write_text(source, encoding="utf-8")
+        path = self.readme("```cpp\nold\n```", "examples/one.cpp: b")
+        self.assertEqual(docs_sync.main(self.root, check=False), 0)
+        self.assertIn(": b -->\n```cpp\nint b {\n  1};\n```\nAfter.", path.read_text(encoding="utf-8"))
+
+    def test_leaves_the_marks_of_parts_out_of_the_whole(self):
+        (self.root / "examples" / "one.cpp").write_text("// excerpt: b\nint b;\n// excerpt end\n", encoding="utf-8")
+        path = self.readme("```cpp\nold\n```")
+        self.assertEqual(docs_sync.main(self.root, check=False), 0)
+        self.assertIn("-->\n```cpp\nint b;\n```\nAfter.", path.read_text(encoding="utf-8"))
+
+    def test_reports_a_marker_for_an_absent_part(self):
+        self.readme("```cpp\nint main() {}\n```", "examples/one.cpp: b")
+        self.assertEqual(docs_sync.main(self.root, check=True), 1)
 
     def test_reports_a_marker_without_a_block(self):
         self.readme("no block")

@@ -102,6 +102,21 @@ TEST_F(EffectsTest, AUniqueConstraintOfTheApplicationRefusesTheWholeTransition) 
   EXPECT_EQ(receipts().size(), 1U);
 }
 
+TEST_F(EffectsTest, AReplyThatTheApplicationsRowsRefuseIsRecordedAndTheWorkConsumed) {
+  begin();
+  for (const char* key : {"a", "b"}) {
+    ASSERT_TRUE(run()->create<order>(key, {.cents = 42}));
+    ASSERT_TRUE(run()->send<order>(key, Place{}));
+    run().simulation().run_for(1s);
+  }
+  EXPECT_EQ(state("b"), Order::placed);
+  EXPECT_TRUE(run()->read("order", "b").value().work.empty());
+  const auto newest = run()->history("order", "b").value().events.front();
+  EXPECT_EQ(newest.kind, "work");
+  EXPECT_THAT(newest.payload, HasSubstr("sql_failed"));
+  EXPECT_EQ(bank.attempts.size(), 2U);
+}
+
 TEST_F(EffectsTest, FailedWorkIsTriedAgainAsItsPolicySays) {
   begin();
   bank.failures = 2;

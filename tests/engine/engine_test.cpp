@@ -101,6 +101,8 @@ TEST_F(EngineTest, AFinishedKeyBeginsItsNextGeneration) {
   EXPECT_EQ(again.generation, 2);
   EXPECT_EQ(again.state, Count::open);
   EXPECT_EQ(again.data.sum, 7);
+  EXPECT_EQ(world->counts().at("counter").at("open"), 1U);
+  EXPECT_EQ(world->counts().at("counter").at("closed"), 0U);
   world.restart();
   EXPECT_EQ(world->get<counter>("c").value().generation, 2);
   ASSERT_TRUE(world->create<member>("m"));
@@ -294,6 +296,35 @@ TEST(EngineMemory, DataIsEvictedAtTheLimitAndReadBack) {
     EXPECT_EQ(world->send<counter>("c" + std::to_string(i), Add{1}).value().data.sum, i + 1);
     EXPECT_EQ(world->get<counter>("c" + std::to_string(i)).value().data.sum, i + 1);
   }
+}
+
+TEST(EngineRetention, CutsHistoriesAndExpiresCursorsButKeepsInstances) {
+  World world(counters, {.keep = 1h, .forget_finished = 1h});
+  ASSERT_TRUE(world->create<counter>("c"));
+  ASSERT_TRUE(world->create<counter>("done"));
+  const auto cursor = [&] {
+    auto subscription = world->subscribe("begin").value();
+    (void)subscription.poll(1);
+    return subscription.cursor();
+  }();
+  ASSERT_TRUE(world->send<counter>("c", Add{5}));
+  ASSERT_TRUE(world->send<counter>("done", Close{}));
+  world.simulation().run_for(2h);
+  ASSERT_TRUE(world->send<counter>("c", Add{1}));
+  ASSERT_TRUE(world->retain());
+  for (const bool restarted : {false, true}) {
+    if (restarted) world.restart();
+    EXPECT_EQ(world->get<counter>("c").value().data.sum, 6);
+    const auto history = world->history("counter", "c").value();
+    EXPECT_EQ(history.events.size(), 1U);
+    EXPECT_TRUE(history.truncated);
+    EXPECT_FALSE(world->get<counter>("done")) << "finished long ago, and forgotten";
+    const auto expired = world->subscribe(cursor);
+    ASSERT_FALSE(expired);
+    EXPECT_EQ(expired.error().code(), Code::cursor_expired);
+    EXPECT_TRUE(world->subscribe("begin"));
+  }
+  EXPECT_EQ(world->create<counter>("done").value().generation, 1);
 }
 
 TEST(EngineOpen, UnknownMachinesAndStatesAreReportedAndLeftUntouched) {

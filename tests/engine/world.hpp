@@ -11,23 +11,33 @@
 #include <string>
 #include <utility>
 
+#include "kernel/engine/open_engine.hpp"
 #include "pawl/engine.hpp"
 #include "pawl/sim.hpp"
 #include "pawl/sim_disk.hpp"
 
 namespace pawl::test {
 
+/// What a world begins with, besides the engine's options.
+struct Beginning {
+  std::uint64_t seed = 1;
+  std::function<void(sim::Disk&)> prepare{};  ///< what is done to the disk before the engine is opened
+  StoreOpener opener = open_store;
+};
+
 class World {
  public:
   using MakeMachines = std::function<Machines()>;
 
-  explicit World(MakeMachines machines, EngineOptions options = {}, std::uint64_t seed = 1)
-      : simulation_({.seed = seed}),
-        disk_(seed),
+  explicit World(MakeMachines machines, EngineOptions options = {}, Beginning beginning = {})
+      : simulation_({.seed = beginning.seed}),
+        disk_(beginning.seed),
         machines_(std::move(machines)),
-        options_(std::move(options)) {
+        options_(std::move(options)),
+        opener_(std::move(beginning.opener)) {
     options_.store = "sqlite:world.db";
     options_.vfs = disk_.vfs_name();
+    if (beginning.prepare) beginning.prepare(disk_);
     start();
   }
 
@@ -38,10 +48,13 @@ class World {
   sim::Disk& disk() { return disk_; }
 
   void start() {
-    process_ = &simulation_.spawn("node");
-    auto opened = Engine::open(*process_, machines_(), options_);
+    const auto opened = try_start();
     ASSERT_TRUE(opened) << opened.error().to_string();
-    engine_ = *std::move(opened);
+  }
+  Result<void> try_start() {
+    process_ = &simulation_.spawn("node");
+    PAWL_TRY(engine_, open_engine(*process_, machines_(), options_, opener_));
+    return {};
   }
 
   /// The process is killed; what it had written stays.
@@ -54,6 +67,11 @@ class World {
     kill();
     start();
   }
+  void power_cut(sim::Unsynced unsynced) {
+    process_->crash();
+    disk_.power_cut(unsynced);
+    engine_.reset();
+  }
   void stop() { engine_.reset(); }
 
  private:
@@ -61,6 +79,7 @@ class World {
   sim::Disk disk_;
   MakeMachines machines_;
   EngineOptions options_;
+  StoreOpener opener_;
   sim::Process* process_ = nullptr;
   std::unique_ptr<Engine> engine_;
 };

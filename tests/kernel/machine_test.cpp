@@ -81,16 +81,19 @@ TEST(Machine, AnInternalTransitionUpdatesAndStays) {
 }
 
 enum class Gate { shut, low, high, done };
+struct Flow {
+  int passed = 0;
+};
 struct Water {
   int level = 0;
 };
 constexpr auto gate =
-    pawl::machine<Gate, Log>("gate")
+    pawl::machine<Gate, Flow>("gate")
         .initial(Gate::shut)
         .on<Water>(Gate::shut, Gate::high,
-                   pawl::when([](const Log&, const Water& water) { return water.level > 9; }))
+                   pawl::when([](const Flow&, const Water& water) { return water.level > 9; }))
         .on<Water>(Gate::shut, Gate::low,
-                   pawl::when([](const Log&, const Water& water) { return water.level > 4; }))
+                   pawl::when([](const Flow&, const Water& water) { return water.level > 4; }))
         .on<Water>(Gate::shut, Gate::done)
         .on<Pull>(pawl::from(Gate::low, Gate::high), Gate::done)
         .terminal(Gate::done);
@@ -110,7 +113,7 @@ TEST(Machine, GuardsAreTriedInTheOrderTheyAreWritten) {
 TEST(Machine, FiringIsPossibleWhileCompiling) {
   constexpr auto walk = [] {
     auto state = Gate::low;
-    Log data;
+    Flow data;
     return pawl::fire<gate>(state, data, Pull{}) == Verdict::fired && state == Gate::done;
   };
   static_assert(walk());

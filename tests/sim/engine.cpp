@@ -271,7 +271,7 @@ class EngineWorld {
       sim_.require(engine_->get<parcel>(key)->data.packed == 1, "work was consumed twice");
       sim_.require(packed_[key].size() == 1, "attempts of one piece of work had different request ids");
     }
-    const auto problems = Result<std::vector<std::string>>{};
+    const auto problems = engine_->check();
     sim_.require(problems && problems->empty(), "the store's own check found a problem");
   }
 

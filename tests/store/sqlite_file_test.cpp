@@ -2,13 +2,15 @@
 // What is found at the path of a SQLite store: nothing, something else, a newer or a damaged file, another
 // owner.
 #include <sqlite3.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include <cstdlib>
+#include <algorithm>
+#include <array>
 #include <fstream>
 #include <iterator>
 #include <random>
 
-#include "tests/store/shell.hpp"
 #include "tests/store/sqlite_place.hpp"
 
 namespace pawl::test {
@@ -25,9 +27,9 @@ class SqliteFile : public testing::Test {
     auto store = open().value();
     const auto drafts = fill(*store, 60);
     for (std::size_t i = 0; i < 20; ++i) write(*store, after(drafts[i], static_cast<Seq>(i) + 1, "open"));
-    std::vector two{created("r1"), created("r2")};
-    for (auto& draft : two) draft.at = at_second(1);
-    ASSERT_TRUE(join(*store, two, {}, request(1)));
+    std::vector requested{created("r1"), created("r2")};
+    for (auto& draft : requested) draft.at = at_second(1000);
+    ASSERT_TRUE(join(*store, requested, {}, request(1)));
     ASSERT_TRUE(store->commit());
     while (!store->retain(10, 0).value()) {}
   }
@@ -141,26 +143,55 @@ TEST_F(SqliteFile, TwoNamesOfOneFileShareOneOwner) {
   EXPECT_EQ(code(open_sqlite({.path = directory_.file("link.db")})), Code::store_locked);
 }
 
-/// Run by the test below in a process of its own.
-TEST(SqliteOwner, DISABLED_OpensTheStore) {
-  const char* path = std::getenv("PAWL_TEST_STORE");
-  ASSERT_NE(path, nullptr);
-  const auto opened = open_sqlite({.path = path});
-  printf("%s\n", opened ? "opened" : opened.error().to_string().c_str());
-}
+/// Opens a store in a process of its own when it is asked to. It is made before the store is opened here, so
+/// that it inherits none of SQLite's knowledge of it.
+class OtherProcess {
+ public:
+  explicit OtherProcess(const std::string& path) {
+    if (::pipe(question_.data()) != 0 || ::pipe(answer_.data()) != 0) throw std::runtime_error("no pipe");
+    child_ = ::fork();
+    if (child_ != 0) return;
+    char asked = 0;
+    const bool got = ::read(question_[0], &asked, 1) == 1;
+    const auto opened = open_sqlite({.path = path});
+    const auto said = opened ? std::string("opened") : opened.error().to_string();
+    const bool written = ::write(answer_[1], said.data(), said.size()) == static_cast<ssize_t>(said.size());
+    ::_exit(got && written ? 0 : 1);
+  }
+  OtherProcess(const OtherProcess&) = delete;
+  OtherProcess& operator=(const OtherProcess&) = delete;
+  ~OtherProcess() {
+    for (const int end : {question_[0], question_[1], answer_[0], answer_[1]}) ::close(end);
+  }
+
+  /// What opening says.
+  std::string ask() {
+    EXPECT_EQ(::write(question_[1], "?", 1), 1);
+    int status = 0;
+    EXPECT_EQ(::waitpid(child_, &status, 0), child_);
+    EXPECT_EQ(status, 0);
+    std::array<char, 2048> said{};
+    const auto length = ::read(answer_[0], said.data(), said.size());
+    return {said.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
+  }
+
+ private:
+  std::array<int, 2> question_{};
+  std::array<int, 2> answer_{};
+  pid_t child_ = 0;
+};
 
 TEST_F(SqliteFile, AnotherProcessIsRefusedAndToldWhoTheOwnerIs) {
+  OtherProcess beside(path_);
+  OtherProcess later(path_);
   auto store = open_sqlite({.path = path_, .now = [] { return at_second(0); }}).value();
-  const auto program = fs::read_symlink("/proc/self/exe").string();
-  const auto command = "PAWL_TEST_STORE=" + path_ + " " + program +
-                       " --gtest_also_run_disabled_tests --gtest_filter=SqliteOwner.DISABLED_OpensTheStore";
-  const auto refused = run_shell(command);
-  EXPECT_NE(refused.output.find("store_locked"), std::string::npos) << refused.output;
-  EXPECT_NE(refused.output.find("pid=" + std::to_string(getpid())), std::string::npos) << refused.output;
-  EXPECT_NE(refused.output.find("since=2023-11-14T22:13:20.000000Z"), std::string::npos) << refused.output;
+  const auto refused = beside.ask();
+  EXPECT_NE(refused.find("store_locked"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("pid=" + std::to_string(getpid())), std::string::npos) << refused;
+  EXPECT_NE(refused.find("since=2023-11-14T22:13:20.000000Z"), std::string::npos) << refused;
+  write(*store, created("a"));
   store.reset();
-  const auto accepted = run_shell(command);
-  EXPECT_NE(accepted.output.find("opened"), std::string::npos) << accepted.output;
+  EXPECT_EQ(later.ask(), "opened");
 }
 
 TEST_F(SqliteFile, TheCheckFindsPlantedDamage) {

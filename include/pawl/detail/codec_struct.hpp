@@ -63,7 +63,9 @@ concept PlainStruct = std::is_class_v<T> && std::is_aggregate_v<T>;
 /// Stands for a value of any type where it is only asked whether an initialisation is possible.
 struct AnyValue {
   template <class U>
-  operator U() const;
+  operator U() const {
+    std::unreachable();
+  }
 };
 template <std::size_t>
 using AnyAt = AnyValue;
@@ -126,7 +128,7 @@ struct Codec {
     if constexpr (detail::is_optional<F>) {
       if (!field) return;
     }
-    out.key(name);
+    out.field(name);
     Codec<F>::write(out, field);
   }
 

@@ -131,7 +131,7 @@ void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const W
     } catch (...) {
       result = fail(Code::work_threw, fmt::format("the handler of work \"{}\" threw", work.name));
     }
-    lane_->post([this, key, machine, attempt = work.attempt, result = std::move(result)]() mutable {
+    post([this, key, machine, attempt = work.attempt, result = std::move(result)]() mutable {
       work_returned(key, machine, attempt, std::move(result));
     });
   };
@@ -222,16 +222,19 @@ void EngineCore::request_permit(const WorkKey& key, std::uint16_t machine, const
 
 void EngineCore::forget_permits(std::span<const WorkKey> keys) {
   PermitChanges changes;
+  std::set<std::string, std::less<>> gone;
   {
     const std::lock_guard lock(pools_mutex_);
     for (const auto& key : keys) {
+      const auto holder = gone.insert(holder_of(key)).first;
       for (auto& [name, pool] : pools_) {
         // Most pools do not know this holder, which is no error here.
-        if (auto freed = pool.forget(holder_of(key)))
-          changes.insert(changes.end(), freed->begin(), freed->end());
+        if (auto freed = pool.forget(*holder)) changes.insert(changes.end(), freed->begin(), freed->end());
       }
     }
   }
+  // One of them may have got the permit of another before it was forgotten itself.
+  std::erase_if(changes, [&](const PermitChange& change) { return gone.contains(change.holder); });
   granted(changes);
 }
 

@@ -17,8 +17,11 @@ Draft* find_staged(std::vector<Draft>& staged, const InstanceId& id) {
   return found == staged.end() ? nullptr : &*found;
 }
 
-/// Errors after which the store has dropped the whole open batch.
-bool loses_the_batch(Code code) { return code == Code::disk_full || code == Code::store_io; }
+/// A refusal by the store concerns one transaction; after any other error the open batch is gone.
+bool is_refusal(Code code) {
+  return code == Code::sql_refused || code == Code::sql_failed || code == Code::row_expectation_failed ||
+         code == Code::too_large || code == Code::request_id_reused || code == Code::invalid_argument;
+}
 
 }  // namespace
 
@@ -57,18 +60,28 @@ void EngineCore::drain() {
 
 void EngineCore::run_batch(std::vector<Request> requests) {
   Batch batch;
+  batch.answers.reserve(requests.size());
+  batch.by_id.reserve(requests.size());
+  batch.drafts.reserve(requests.size());
   for (auto& request : requests) {
     auto outcome =
-        poisoned_ ? Result<std::vector<Instance>>(fail(*poisoned_)) : decide_request(batch, request);
-    const bool lost = !outcome && !poisoned_ && loses_the_batch(outcome.error().code());
-    const auto error = lost ? std::optional(outcome.error()) : std::nullopt;
-    if (!outcome && !lost) ++(outcome.error().code() == Code::version_conflict ? conflicts_ : refused_);
-    batch.answers.push_back({std::move(request), std::move(outcome)});
-    if (lost) fail_batch(std::exchange(batch, {}), *error);
+        poisoned_ ? Result<std::vector<Instance>>(fail(*poisoned_)) : decide_or_refuse(batch, request);
+    const auto code = outcome ? std::nullopt : std::optional(outcome.error().code());
+    if (batch.lost) {
+      const auto error = outcome.error();
+      batch.answers.push_back({std::move(request), std::move(outcome)});
+      fail_batch(std::exchange(batch, {}), error);
+    } else if (code == Code::store_io && request.internal) {
+      // The instance's data could not be read; what the engine itself wants is not lost by that.
+      again_later(std::move(request));
+    } else {
+      if (code) ++(code == Code::version_conflict ? conflicts_ : refused_);
+      batch.answers.push_back({std::move(request), std::move(outcome)});
+    }
   }
-  flush_ephemerals(batch);
-  if (batch.dirty) {
-    if (const auto committed = commit_batch(batch); !committed) {
+  const auto flushed = flush_ephemerals(batch);
+  if (batch.dirty || !flushed) {
+    if (const auto committed = flushed ? commit_batch(batch) : flushed; !committed) {
       fail_batch(std::move(batch), committed.error());
       return;
     }
@@ -98,18 +111,29 @@ void EngineCore::fail_batch(Batch batch, const Error& error) {
     options_.log.error("store poisoned", {{"error", error.to_string()}});
   }
   forget_permits(batch.reserved);
+  // A store that was poisoned before took nothing of this batch.
+  const bool known = full || (error.code() == Code::store_poisoned && !batch.dirty);
   const auto told =
-      full ? error
-           : Error(Code::outcome_unknown,
-                   "the store failed while committing; open it again to see: " + error.to_string());
+      known ? error
+            : Error(Code::outcome_unknown,
+                    "the store failed while committing; open it again to see: " + error.to_string());
   for (auto& answer : batch.answers) {
     if (answer.request.internal && full) {
-      auto again = std::make_shared<Request>(std::move(answer.request));
-      lane_->after(std::chrono::seconds(1), [this, again] { enqueue(std::move(*again)); });
+      again_later(std::move(answer.request));
     } else if (answer.request.done) {
       answer.request.done(fail(told));
     }
   }
+  if (full) restore_ephemerals(std::move(batch.ephemerals));
+}
+
+/// All together and in their order, so that work which ended before a deadline still goes before it.
+void EngineCore::again_later(Request request) {
+  postponed_.push_back(std::move(request));
+  if (postponed_.size() > 1) return;
+  lane_->after(kPause, [this] {
+    for (auto& again : std::exchange(postponed_, {})) enqueue(std::move(again));
+  });
 }
 
 /// The outcome of an earlier transaction with the same request id, if there is one.
@@ -179,7 +203,17 @@ Result<void> EngineCore::check_partition(const std::vector<Draft>& staged) const
   return {};
 }
 
-/// Decides one transaction and adds it to the open batch; an error leaves the batch as it was.
+/// Decides one transaction. An event of the engine's own that the store refuses, by a constraint of the
+/// application's rows for example, is recorded as refused like one that the machine refuses.
+Result<std::vector<Instance>> EngineCore::decide_or_refuse(Batch& batch, Request& request) {
+  auto outcome = decide_request(batch, request);
+  if (outcome || !request.internal || request.targets.size() != 1) return outcome;
+  if (!is_refusal(outcome.error().code()) || !refuse(request.targets.front().happening, outcome.error()))
+    return outcome;
+  return decide_request(batch, request);
+}
+
+/// Decides one transaction and adds it to the open batch; an error leaves the batch as it was, or lost.
 Result<std::vector<Instance>> EngineCore::decide_request(Batch& batch, Request& request) {
   PAWL_TRY(auto earlier, repeated(request));
   if (earlier) return *std::move(earlier);
@@ -194,6 +228,8 @@ Result<std::vector<Instance>> EngineCore::decide_request(Batch& batch, Request& 
   }
   std::vector<Draft> staged;
   std::vector<std::optional<Change>> changes;
+  staged.reserve(request.targets.size());
+  changes.reserve(request.targets.size());
   for (const auto& target : request.targets) {
     if (find_staged(staged, target.id) != nullptr) {
       return fail(Code::invalid_argument, fmt::format("a transaction names \"{}\" twice", target.key));
@@ -215,6 +251,7 @@ Result<std::vector<Instance>> EngineCore::decide_request(Batch& batch, Request& 
   if (!first) {
     forget_permits(std::span(batch.reserved).subspan(reserved_before));
     batch.reserved.resize(reserved_before);
+    batch.lost = !is_refusal(first.error().code());
     return fail(std::move(first).error());
   }
 
@@ -253,6 +290,7 @@ void EngineCore::reserve_permits(Batch& batch, Draft& draft, const Change& chang
 Result<Seq> EngineCore::write(const std::vector<Draft>& staged,
                               const std::vector<std::optional<Change>>& changes, const Request& request) {
   std::vector<EntryView> entries;
+  entries.reserve(staged.size());
   std::vector<std::string> extras(staged.size());
   std::vector<Sql> sql = request.sql;
   for (std::size_t i = 0; i < staged.size(); ++i) {
@@ -303,6 +341,7 @@ void EngineCore::publish(Batch& batch) {
       publish_draft(draft);
     }
     evict();
+    if (heads_.slots() > 2 * heads_.size() + 1024) heads_.compact();
   }
   durable_seq_ = store_->info().last;
   for (const auto& item : acted)
@@ -314,6 +353,11 @@ void EngineCore::publish(Batch& batch) {
 
 void EngineCore::publish_draft(Draft& draft) {
   auto* head = heads_.find(draft.id);
+  if (head != nullptr &&
+      head->created_at != draft.created_at) {  // the next generation is listed behind the others
+    remove_head(*head);
+    head = nullptr;
+  }
   if (head == nullptr) {
     Head made;
     made.id = draft.id;
@@ -322,7 +366,6 @@ void EngineCore::publish_draft(Draft& draft) {
     made.created_at = draft.created_at;
     made.partition = static_cast<std::uint32_t>(partition_number(draft.partition));
     if (made.partition != 0) partition_members_[made.partition].push_back(draft.id);
-    key_bytes_ += draft.key.size() + sizeof(std::uint32_t);
     head = &heads_.insert(std::move(made));
   } else {
     --counts_[{head->machine, head->state}];
@@ -338,6 +381,13 @@ void EngineCore::publish_draft(Draft& draft) {
   if (head->partition != 0) partition_seqs_[head->partition] = draft.seq;
   cached_bytes_ += draft.data.size();
   ++counts_[{head->machine, head->state}];
+}
+
+void EngineCore::remove_head(const Head& head) {
+  --counts_[{head.machine, head.state}];
+  cached_bytes_ -= head.data.view().size();
+  if (head.partition != 0) std::erase(partition_members_[head.partition], head.id);
+  heads_.erase(InstanceId(head.id));
 }
 
 std::size_t EngineCore::partition_number(const std::string& partition) {

@@ -109,13 +109,20 @@ Result<std::vector<Instance>> EngineCore::wait_for_outcome(Transaction transacti
   return std::move(slot->outcome);
 }
 
+bool EngineCore::post(Task task) {
+  const std::lock_guard lock(queue_mutex_);
+  if (stopped_) return false;
+  lane_->post(std::move(task));
+  return true;
+}
+
 void EngineCore::close() {
   {
     const std::lock_guard lock(queue_mutex_);
     if (std::exchange(stopped_, true)) return;
   }
-  workers_owner_.reset();
-  maintenance_owner_.reset();
+  // The lane goes first, so that nothing new is decided or started. Then those who wait are answered, jobs
+  // among them, and only then the jobs are awaited.
   lane_owner_.reset();
   std::deque<Request> waiting;
   {
@@ -125,6 +132,8 @@ void EngineCore::close() {
   for (auto& request : waiting) {
     if (request.done && !request.internal) request.done(fail(Code::stopped, "the engine stopped"));
   }
+  workers_owner_.reset();
+  maintenance_owner_.reset();
   const std::lock_guard lock(waiters_mutex_);
   for (const auto& gate : entry_waiters_) gate->open();
   for (const auto& [id, waiter] : state_waiters_) waiter.gate->open();

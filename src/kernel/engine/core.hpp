@@ -26,6 +26,7 @@
 
 #include "kernel/engine/decide.hpp"
 #include "kernel/engine/heads.hpp"
+#include "kernel/engine/open_engine.hpp"
 #include "kernel/engine/registry.hpp"
 #include "kernel/engine/timer_queue.hpp"
 #include "pawl/engine.hpp"
@@ -66,7 +67,9 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   EngineCore(const EngineCore&) = delete;
   EngineCore& operator=(const EngineCore&) = delete;
 
-  Result<void> open();
+  static Result<std::unique_ptr<Engine>> open_engine(Runtime& runtime, Machines machines,
+                                                     EngineOptions options, const StoreOpener& opener);
+  Result<void> open(const StoreOpener& opener);
   void close();
 
   const OpenReport& report() const { return report_; }
@@ -107,6 +110,9 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Result<std::vector<std::string>> check() const;
 
  private:
+  /// How long what cannot be written now waits before it is tried again.
+  static constexpr Duration kPause = std::chrono::seconds(1);
+
   /// Names one piece of work in the whole store.
   using WorkKey = std::pair<InstanceId, std::int64_t>;
   struct RunningWork {
@@ -131,13 +137,19 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
     std::unordered_map<std::string, Seq> partitions;
     std::vector<Answer> answers;
     std::vector<WorkKey> reserved;  // work that stands in its pool because of this batch
+    std::vector<Ephemeral> ephemerals;
     std::size_t entries = 0;
     bool dirty = false;
+    bool lost = false;  // the store has dropped it
   };
+
+  /// Posts to the lane from another thread; false where the engine is closing.
+  bool post(Task task);
 
   // The lane's work (batch.cpp).
   void drain();
   void run_batch(std::vector<Request> requests);
+  Result<std::vector<Instance>> decide_or_refuse(Batch& batch, Request& request);
   Result<std::vector<Instance>> decide_request(Batch& batch, Request& request);
   Result<std::optional<std::vector<Instance>>> repeated(const Request& request);
   Result<void> check_partition(const std::vector<Draft>& staged) const;
@@ -148,7 +160,9 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Result<void> commit_batch(Batch& batch);
   void publish(Batch& batch);
   void fail_batch(Batch batch, const Error& error);
+  void again_later(Request request);
   void publish_draft(Draft& draft);
+  void remove_head(const Head& head);
   void evict();
   std::size_t partition_number(const std::string& partition);
   Result<std::string> load_data(const InstanceId& id, std::uint16_t machine, Seq seq) const;
@@ -184,7 +198,8 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void note_unknown(const StoredHead& stored, std::uint16_t machine, std::uint16_t state);
 
   void schedule_maintenance();
-  void flush_ephemerals(Batch& batch);
+  Result<void> flush_ephemerals(Batch& batch);
+  void restore_ephemerals(std::vector<Ephemeral> values);
   void retain_on_lane(std::move_only_function<void(Result<void>)> done);
   void retain_step(Seq horizon, Seq forget, std::move_only_function<void(Result<void>)> done);
   Time log_time();
@@ -208,12 +223,12 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::map<std::string, std::uint32_t, std::less<>> partition_numbers_;
   std::vector<std::vector<InstanceId>> partition_members_{{}};
   std::size_t cached_bytes_ = 0;
-  std::size_t key_bytes_ = 0;
   std::size_t eviction_hand_ = 0;
 
   // The lane's own.
   Time last_at_{};
   std::optional<Error> poisoned_;
+  std::vector<Request> postponed_;  // the engine's own, until the disk has room or can be read
   TimerQueue timers_;
   std::optional<TimerId> timer_wake_;
   std::optional<Instant> timer_wake_at_;
@@ -239,8 +254,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   bool retention_scheduled_ = false;
   mutable std::shared_mutex closing_mutex_;  // a subscription may outlive the engine, and with it the store
 
-  // The owners come last, so that tasks end before what they use. Tasks use the plain pointers, which do not
-  // change while their owners are destroyed.
+  // Tasks use the plain pointers, which do not change while their owners are destroyed.
   Lane* maintenance_ = nullptr;
   Lane* lane_ = nullptr;
   Workers* workers_ = nullptr;

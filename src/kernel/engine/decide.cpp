@@ -45,7 +45,7 @@ class Decider {
   void set_state(std::size_t state);
   Change record(EntryKind kind, std::string event, std::string payload);
   Change consume(EntryKind kind, const std::string& name, const Result<std::size_t>& event,
-                 const std::string& payload, const Error* cause);
+                 const std::string& payload, const std::optional<Error>& refused, const Error* cause);
   Result<std::int64_t> next_number();
 
   const Registry& registry_;
@@ -188,9 +188,9 @@ Change Decider::record(EntryKind kind, std::string event, std::string payload) {
 /// Fires the event that a timer or a piece of work ends in. Where it is refused, that is recorded as an entry
 /// of `kind` instead: what was consumed stays consumed, so that it happens once.
 Change Decider::consume(EntryKind kind, const std::string& name, const Result<std::size_t>& event,
-                        const std::string& payload, const Error* cause) {
+                        const std::string& payload, const std::optional<Error>& refused, const Error* cause) {
   const auto before = extras_;
-  auto taken = check_alive();
+  auto taken = refused ? Result<void>(fail(*refused)) : check_alive();
   if (taken && !event) taken = fail(event.error());
   if (taken) taken = take_event(*event, nullptr, payload);
   if (taken) return record(EntryKind::fired, definition().events[*event].name, payload);
@@ -224,8 +224,8 @@ Decision Decider::operator()(const CreateInstance& create) {
     draft_.generation += 1;
   } else {
     draft_.partition = create.partition;
-    draft_.created_at = now_;
   }
+  draft_.created_at = now_;
   draft_.exists = true;
   next_data_ = create.data;
   next_state_ = definition().initial;
@@ -250,7 +250,8 @@ Decision Decider::operator()(const FireTimer& fire) {
   if (!draft_.exists || timer == extras_.timers.end()) return std::nullopt;
   const auto due = *timer;
   extras_.timers.erase(timer);
-  return consume(EntryKind::timer, due.name, definition().find_event(due.event), due.payload, nullptr);
+  return consume(EntryKind::timer, due.name, definition().find_event(due.event), due.payload, fire.refused,
+                 nullptr);
 }
 
 Decision Decider::operator()(const BeginWork& begin) {
@@ -267,7 +268,8 @@ Decision Decider::operator()(const FinishWork& finish) {
   const auto name = work->name;
   if (!drop_work(finish.number, finish.attempt)) return std::nullopt;
   if (!finish.event) return record(EntryKind::work, name, R"({"done":true})");
-  return consume(EntryKind::work, name, event_of_type(finish.event->type), finish.event->payload, nullptr);
+  return consume(EntryKind::work, name, event_of_type(finish.event->type), finish.event->payload,
+                 finish.refused, nullptr);
 }
 
 Decision Decider::operator()(const FailWork& failed) {
@@ -277,7 +279,7 @@ Decision Decider::operator()(const FailWork& failed) {
   if (failed.event) {
     extras_.work.erase(work);
     return consume(EntryKind::work, name, event_of_type(failed.event->type), failed.event->payload,
-                   &failed.error);
+                   failed.refused, &failed.error);
   }
   if (failed.not_before) {
     work->not_before = failed.not_before;
@@ -320,6 +322,18 @@ Decision Decider::operator()(const RecoverInstance&) {
 Result<std::optional<Change>> decide(const Registry& registry, Draft& draft, const Happening& happening,
                                      Time now) {
   return std::visit(Decider(registry, draft, now), happening);
+}
+
+bool refuse(Happening& happening, const Error& refused) {
+  std::optional<Error>* place = nullptr;
+  if (auto* fire = std::get_if<FireTimer>(&happening)) place = &fire->refused;
+  if (auto* finish = std::get_if<FinishWork>(&happening); finish != nullptr && finish->event)
+    place = &finish->refused;
+  if (auto* failed = std::get_if<FailWork>(&happening); failed != nullptr && failed->event)
+    place = &failed->refused;
+  if (place == nullptr || place->has_value()) return false;
+  *place = refused;
+  return true;
 }
 
 }  // namespace pawl

@@ -62,6 +62,7 @@ struct SendEvent {
 struct FireTimer {
   std::string name;
   std::int64_t generation = 0;
+  std::optional<Error> refused{};  // by the store, when it was tried
 };
 /// An attempt of a piece of work begins.
 struct BeginWork {
@@ -72,6 +73,7 @@ struct FinishWork {
   std::int64_t number = 0;
   std::uint32_t attempt = 0;
   std::optional<EventValue> event;
+  std::optional<Error> refused{};
 };
 /// An attempt has failed: with `not_before` it is tried again, without it the work is given up.
 struct FailWork {
@@ -80,6 +82,7 @@ struct FailWork {
   Error error;
   std::optional<Time> not_before;
   std::optional<EventValue> event;
+  std::optional<Error> refused{};
 };
 /// A message of this instance has been delivered, or refused for good.
 struct AcknowledgeMessage {
@@ -96,5 +99,9 @@ using Happening = std::variant<CreateInstance, SendEvent, FireTimer, BeginWork, 
 /// happened already (a timer that was replaced, work that was cancelled), and nothing is to be recorded.
 Result<std::optional<Change>> decide(const Registry& registry, Draft& draft, const Happening& happening,
                                      Time now);
+
+/// Makes what happens, if it consumes a timer or work by an event, do so without the event, which the store
+/// has refused; the refusal is recorded. False: there is no event to leave out.
+bool refuse(Happening& happening, const Error& refused);
 
 }  // namespace pawl

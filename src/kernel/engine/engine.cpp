@@ -12,10 +12,20 @@ Engine::Engine(std::shared_ptr<EngineCore> core) : core_(std::move(core)) {}
 Engine::~Engine() { core_->close(); }
 
 Result<std::unique_ptr<Engine>> Engine::open(Runtime& runtime, Machines machines, EngineOptions options) {
+  return EngineCore::open_engine(runtime, std::move(machines), std::move(options), open_store);
+}
+
+Result<std::unique_ptr<Engine>> EngineCore::open_engine(Runtime& runtime, Machines machines,
+                                                        EngineOptions options, const StoreOpener& opener) {
   PAWL_CHECK(machines.validate());
   auto core = std::make_shared<EngineCore>(runtime, std::move(machines), std::move(options));
-  PAWL_CHECK(core->open());
+  PAWL_CHECK(core->open(opener));
   return std::unique_ptr<Engine>(new Engine(std::move(core)));
+}
+
+Result<std::unique_ptr<Engine>> open_engine(Runtime& runtime, Machines machines, EngineOptions options,
+                                            const StoreOpener& opener) {
+  return EngineCore::open_engine(runtime, std::move(machines), std::move(options), opener);
 }
 
 const OpenReport& Engine::report() const { return core_->report(); }

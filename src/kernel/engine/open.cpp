@@ -15,6 +15,11 @@ constexpr std::string_view kSqlite = "sqlite:";
 /// An attempt had begun and nothing was recorded of its end.
 bool is_interrupted(const WorkRecord& work) { return work.attempt > 0 && !work.not_before; }
 
+/// The codes of the store are those from 3000 on.
+bool is_store_failure(Code code) { return std::to_underlying(code) / 1000 == 3; }
+
+}  // namespace
+
 Result<std::unique_ptr<Store>> open_store(Runtime& runtime, const EngineOptions& options) {
   if (!options.store.starts_with(kSqlite) || options.store.size() == kSqlite.size()) {
     return fail(Code::invalid_argument, fmt::format("store \"{}\": expected \"sqlite:PATH\"", options.store));
@@ -24,10 +29,8 @@ Result<std::unique_ptr<Store>> open_store(Runtime& runtime, const EngineOptions&
                       }});
 }
 
-}  // namespace
-
-Result<void> EngineCore::open() {
-  PAWL_TRY(store_, open_store(runtime_, options_));
+Result<void> EngineCore::open(const StoreOpener& opener) {
+  PAWL_TRY(store_, opener(runtime_, options_));
   if (!options_.schema.empty()) PAWL_CHECK(store_->execute(options_.schema));
   const auto workers = static_cast<std::uint32_t>(std::max<std::size_t>(options_.workers, 1));
   auto pools = options_.pools;
@@ -87,7 +90,6 @@ Result<void> EngineCore::load() {
       if (extras) head.extras = std::make_unique<Extras>(*std::move(extras));
     }
     note_unknown(stored, head.machine, head.state);
-    key_bytes_ += stored.key.size() + sizeof(std::uint32_t);
     loaded.push_back(std::move(head));
   }));
   if (broken) return fail(Error(*broken).while_("while loading the timers and work of an instance"));
@@ -129,19 +131,28 @@ void EngineCore::note_unknown(const StoredHead& stored, std::uint16_t machine, s
 /// Maps states as their machines say, durably, before anything is served.
 Result<void> EngineCore::recover() {
   std::vector<Request> requests;
+  std::optional<Error> failed;
+  const auto done = [&](const Result<std::vector<Instance>>& outcome) {
+    if (outcome) {
+      ++report_.recovered;
+    } else if (is_store_failure(outcome.error().code())) {
+      failed = outcome.error();
+    } else {
+      options_.log.warn("a state was not mapped", {{"error", outcome.error().to_string()}});
+    }
+  };
   for (std::size_t slot = 0; slot < heads_.slots(); ++slot) {
     const auto& head = heads_.slot(slot);
     if (!registry_.knows(head.machine) || head.state >= Registry::kUnknown) continue;
     if (!registry_.definition(head.machine).states[head.state].recovers_to) continue;
-    requests.push_back({.targets = {{head.machine, head.id, {}, RecoverInstance{}}}});
-    ++report_.recovered;
+    requests.push_back({.targets = {{head.machine, head.id, {}, RecoverInstance{}}}, .done = done});
   }
   for (std::size_t begin = 0; begin < requests.size(); begin += options_.batch) {
     const auto end = std::min(requests.size(), begin + options_.batch);
     std::vector<Request> part(std::make_move_iterator(requests.begin() + static_cast<std::ptrdiff_t>(begin)),
                               std::make_move_iterator(requests.begin() + static_cast<std::ptrdiff_t>(end)));
     run_batch(std::move(part));
-    if (poisoned_) return fail(*poisoned_);
+    if (failed) return fail(*std::move(failed));
   }
   return {};
 }

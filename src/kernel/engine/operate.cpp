@@ -20,24 +20,35 @@ Result<void> EngineCore::put_ephemeral(std::string_view machine, std::string_vie
     ephemerals_pending_[{instance.id, name}] = {instance.id, name, std::move(json), runtime_.now()};
   }
   // Written with the next commit, or alone a little later.
-  if (first) lane_->after(std::chrono::seconds(1), [this] { run_batch({}); });
+  if (first) post([this] { lane_->after(kPause, [this] { run_batch({}); }); });
   return {};
 }
 
-void EngineCore::flush_ephemerals(Batch& batch) {
-  if (poisoned_) return;
-  std::vector<Ephemeral> values;
+/// Adds what is pending to the batch; an error means that the store has dropped the batch.
+Result<void> EngineCore::flush_ephemerals(Batch& batch) {
+  if (poisoned_) return {};
   {
     const std::lock_guard lock(ephemeral_mutex_);
-    for (auto& [key, value] : ephemerals_pending_) values.push_back(std::move(value));
+    for (auto& [key, value] : ephemerals_pending_) batch.ephemerals.push_back(std::move(value));
     ephemerals_pending_.clear();
   }
-  if (values.empty()) return;
-  if (const auto put = store_->put(values); !put) {
-    options_.log.warn("ephemeral values were not written", {{"error", put.error().to_string()}});
-    return;
-  }
+  if (batch.ephemerals.empty()) return {};
+  PAWL_CHECK(store_->put(batch.ephemerals));
   batch.dirty = true;
+  return {};
+}
+
+/// They were not written; what has come meanwhile is newer.
+void EngineCore::restore_ephemerals(std::vector<Ephemeral> values) {
+  if (values.empty()) return;
+  {
+    const std::lock_guard lock(ephemeral_mutex_);
+    for (auto& value : values) {
+      auto name = std::pair(value.id, value.name);
+      ephemerals_pending_.try_emplace(std::move(name), std::move(value));
+    }
+  }
+  lane_->after(kPause, [this] { run_batch({}); });
 }
 
 Result<std::map<std::string, std::string>> EngineCore::ephemerals(std::string_view machine,
@@ -61,7 +72,7 @@ Result<void> EngineCore::resize_pool(std::string_view name, std::uint32_t size) 
   }();
   if (!known) return fail(Code::unknown_pool, fmt::format("no permit pool \"{}\"", name.substr(0, 64)));
   if (size == 0) return fail(Code::invalid_argument, "a permit pool has at least one permit");
-  lane_->post([this, pool = std::string(name), size] {
+  post([this, pool = std::string(name), size] {
     PermitChanges changes;
     {
       const std::lock_guard lock(pools_mutex_);
@@ -126,12 +137,13 @@ Result<void> EngineCore::retain() {
     Result<void> outcome;
   };
   auto slot = std::make_shared<Slot>();
-  lane_->post([this, slot] {
+  const bool posted = post([this, slot] {
     retain_on_lane([slot](Result<void> outcome) {
       slot->outcome = std::move(outcome);
       slot->gate.open();
     });
   });
+  if (!posted) return fail(Code::stopped, "the engine is stopping");
   runtime_.wait(slot->gate);
   return slot->outcome;
 }
@@ -164,11 +176,7 @@ void EngineCore::retain_step(Seq horizon, Seq forget, std::move_only_function<vo
       const auto& head = heads_.slot(slot);
       if (!head.live || head.seq > forget || head.extras || !registry_.finished(head.machine, head.state))
         continue;
-      --counts_[{head.machine, head.state}];
-      cached_bytes_ -= head.data.view().size();
-      key_bytes_ -= head.key.view().size() + sizeof(std::uint32_t);
-      if (head.partition != 0) std::erase(partition_members_[head.partition], head.id);
-      heads_.erase(InstanceId(head.id));
+      remove_head(head);
     }
     heads_.compact();
     eviction_hand_ = 0;

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// A store with the worst fault there is, to see that the tests notice it: it says that a batch is durable
+/// and commits it only when the next one begins.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/store.hpp"
+
+namespace pawl::test {
+
+/// As thread-safe as the store inside.
+class AcknowledgesBeforeCommit final : public Store {
+ public:
+  explicit AcknowledgesBeforeCommit(std::unique_ptr<Store> inside) : inside_(std::move(inside)) {}
+
+  Result<Seq> apply(const Write& write) override {
+    PAWL_CHECK(catch_up());
+    return inside_->apply(write);
+  }
+  Result<void> put(std::span<const Ephemeral> values) override {
+    PAWL_CHECK(catch_up());
+    return inside_->put(values);
+  }
+  Result<void> commit() override {
+    behind_ = true;
+    return {};
+  }
+
+  StoreInfo info() const override { return inside_->info(); }
+  void discard() override { inside_->discard(); }
+  Result<void> load(const std::function<void(const StoredHead&)>& visit) override {
+    return inside_->load(visit);
+  }
+  Result<std::optional<Entry>> head_entry(const InstanceId& id, Seq seq) override {
+    return inside_->head_entry(id, seq);
+  }
+  Result<std::vector<Entry>> history(const InstanceId& id, Seq head, Seq before, std::size_t limit) override {
+    return inside_->history(id, head, before, limit);
+  }
+  Result<std::vector<Entry>> feed(Seq after, std::size_t limit) override {
+    return inside_->feed(after, limit);
+  }
+  Result<std::optional<StoredRequest>> find_request(const std::array<std::uint8_t, 16>& id) override {
+    return inside_->find_request(id);
+  }
+  Result<std::vector<Ephemeral>> ephemerals(const InstanceId& id) override { return inside_->ephemerals(id); }
+  Result<bool> retain(Seq horizon, Seq forget) override { return inside_->retain(horizon, forget); }
+  Result<Seq> seq_before(Time time) override { return inside_->seq_before(time); }
+  Result<void> checkpoint() override { return inside_->checkpoint(); }
+  Result<void> backup(const std::string& path, const std::function<void(double)>& progress) override {
+    return inside_->backup(path, progress);
+  }
+  Result<StoreCheck> check() override { return inside_->check(); }
+  Result<void> execute(std::span<const Sql> statements) override { return inside_->execute(statements); }
+  Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement) override {
+    return inside_->query(statement);
+  }
+
+ private:
+  Result<void> catch_up() { return std::exchange(behind_, false) ? inside_->commit() : Result<void>{}; }
+
+  std::unique_ptr<Store> inside_;
+  bool behind_ = false;
+};
+
+}  // namespace pawl::test
