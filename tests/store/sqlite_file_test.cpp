@@ -2,13 +2,15 @@
 // What is found at the path of a SQLite store: nothing, something else, a newer or a damaged file, another
 // owner.
 #include <sqlite3.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include <cstdlib>
+#include <algorithm>
+#include <array>
 #include <fstream>
 #include <iterator>
 #include <random>
 
-#include "tests/store/shell.hpp"
 #include "tests/store/sqlite_place.hpp"
 
 namespace pawl::test {
@@ -141,38 +143,55 @@ TEST_F(SqliteFile, TwoNamesOfOneFileShareOneOwner) {
   EXPECT_EQ(code(open_sqlite({.path = directory_.file("link.db")})), Code::store_locked);
 }
 
-/// What opening says in a process of its own.
-std::string opened_elsewhere(const std::string& path) {
-  std::array<int, 2> ends{};
-  EXPECT_EQ(::pipe(ends.data()), 0);
-  const auto child = ::fork();
-  if (child == 0) {
+/// Opens a store in a process of its own when it is asked to. It is made before the store is opened here, so
+/// that it inherits none of SQLite's knowledge of it.
+class OtherProcess {
+ public:
+  explicit OtherProcess(const std::string& path) {
+    if (::pipe(question_.data()) != 0 || ::pipe(answer_.data()) != 0) throw std::runtime_error("no pipe");
+    child_ = ::fork();
+    if (child_ != 0) return;
+    char asked = 0;
+    const bool got = ::read(question_[0], &asked, 1) == 1;
     const auto opened = open_sqlite({.path = path});
     const auto said = opened ? std::string("opened") : opened.error().to_string();
-    const bool written = ::write(ends[1], said.data(), said.size()) == static_cast<ssize_t>(said.size());
-    ::_exit(written ? 0 : 1);
+    const bool written = ::write(answer_[1], said.data(), said.size()) == static_cast<ssize_t>(said.size());
+    ::_exit(got && written ? 0 : 1);
   }
-  ::close(ends[1]);
-  std::string said;
-  std::array<char, 512> part{};
-  for (ssize_t got = 0; (got = ::read(ends[0], part.data(), part.size())) > 0;) {
-    said.append(part.data(), static_cast<std::size_t>(got));
+  OtherProcess(const OtherProcess&) = delete;
+  OtherProcess& operator=(const OtherProcess&) = delete;
+  ~OtherProcess() {
+    for (const int end : {question_[0], question_[1], answer_[0], answer_[1]}) ::close(end);
   }
-  ::close(ends[0]);
-  int status = 0;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-  return said;
-}
+
+  /// What opening says.
+  std::string ask() {
+    EXPECT_EQ(::write(question_[1], "?", 1), 1);
+    int status = 0;
+    EXPECT_EQ(::waitpid(child_, &status, 0), child_);
+    EXPECT_EQ(status, 0);
+    std::array<char, 2048> said{};
+    const auto length = ::read(answer_[0], said.data(), said.size());
+    return {said.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
+  }
+
+ private:
+  std::array<int, 2> question_{};
+  std::array<int, 2> answer_{};
+  pid_t child_ = 0;
+};
 
 TEST_F(SqliteFile, AnotherProcessIsRefusedAndToldWhoTheOwnerIs) {
+  OtherProcess beside(path_);
+  OtherProcess later(path_);
   auto store = open_sqlite({.path = path_, .now = [] { return at_second(0); }}).value();
-  const auto refused = opened_elsewhere(path_);
+  const auto refused = beside.ask();
   EXPECT_NE(refused.find("store_locked"), std::string::npos) << refused;
   EXPECT_NE(refused.find("pid=" + std::to_string(getpid())), std::string::npos) << refused;
   EXPECT_NE(refused.find("since=2023-11-14T22:13:20.000000Z"), std::string::npos) << refused;
+  write(*store, created("a"));
   store.reset();
-  EXPECT_EQ(opened_elsewhere(path_), "opened");
+  EXPECT_EQ(later.ask(), "opened");
 }
 
 TEST_F(SqliteFile, TheCheckFindsPlantedDamage) {
@@ -210,6 +229,35 @@ TEST_F(SqliteFile, ABrokenChainIsReportedByReadingIt) {
   const auto failed = store->history(created("k11").id, 72, 0, 10);
   ASSERT_EQ(code(failed), Code::store_corrupt);
   EXPECT_EQ(failed.error().field("seq"), "12");
+}
+
+TEST_F(SqliteFile, ADamagedPageIsReportedAsCorrupt) {
+  make();
+  const auto good = bytes();
+  constexpr std::size_t kPage = 4096;
+  ASSERT_GT(good.size(), 10 * kPage);
+  // The first byte of a page says what kind it is; in the first page it stands behind the file's header. The
+  // second page only helps to give pages back, and SQLite's check leaves it out.
+  for (std::size_t page = 0; page < good.size() / kPage; ++page) {
+    if (page == 1) continue;
+    auto bad = good;
+    auto& byte = bad[page * kPage + (page == 0 ? 100 : 0)];
+    byte = static_cast<char>(byte ^ 0x55);
+    write_bytes(bad);
+    const auto errors = read_everything();
+    ASSERT_FALSE(errors.empty()) << "page " << page + 1;
+    EXPECT_TRUE(std::ranges::any_of(errors, [](const Error& e) { return e.code() == Code::store_corrupt; }))
+        << "page " << page + 1 << ": " << errors.front().to_string();
+  }
+}
+
+TEST_F(SqliteFile, ACutOffFileIsReportedAsCorrupt) {
+  make();
+  const auto good = bytes();
+  for (const std::size_t size : {50UL, 100UL, 4096UL, 3 * 4096UL, good.size() - 4096}) {
+    write_bytes(good.substr(0, size));
+    EXPECT_FALSE(read_everything().empty()) << size << " of " << good.size() << " bytes";
+  }
 }
 
 TEST_F(SqliteFile, NoDamageCrashesAnything) {
