@@ -2,7 +2,7 @@
 // What docs/storage.md says can be asked of a file with the sqlite3 command.
 #include <fstream>
 #include <iterator>
-#include <regex>
+#include <string_view>
 
 #include "tests/store/shell.hpp"
 #include "tests/store/sqlite_place.hpp"
@@ -14,11 +14,11 @@ namespace {
 std::vector<std::string> documented_queries() {
   std::ifstream file(PAWL_SOURCE_DIR "/docs/storage.md");
   const std::string text(std::istreambuf_iterator<char>(file), {});
-  const std::regex block("```sql\n([^`]*)```");
+  constexpr std::string_view kBegin = "```sql\n";
   std::vector<std::string> queries;
-  for (auto found = std::sregex_iterator(text.begin(), text.end(), block); found != std::sregex_iterator();
-       ++found) {
-    queries.push_back((*found)[1]);
+  for (auto begin = text.find(kBegin); begin != std::string::npos; begin = text.find(kBegin, begin)) {
+    begin += kBegin.size();
+    queries.push_back(text.substr(begin, text.find("```", begin) - begin));
   }
   return queries;
 }
