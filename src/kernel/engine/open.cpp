@@ -172,7 +172,8 @@ void EngineCore::resume() {
     for (const auto& message : head->extras->outbox) deliver(head->id, head->machine, message);
     for (const auto& work : head->extras->work) works.emplace_back(head, &work);
   }
-  std::ranges::stable_sort(works, {}, [](const auto& work) { return work.second->asked; });
+  std::ranges::sort(works, {},
+                    [](const auto& work) { return std::pair(work.second->asked, work.first->seq); });
   for (const auto& [head, work] : works) resume_work(*head, *work);
   wake_timers();
 }
