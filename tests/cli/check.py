@@ -4,9 +4,11 @@
 
     check.py <pawl> <cli_store>
 """
+import contextlib
 import json
 import pathlib
 import re
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -131,6 +133,34 @@ class StoreTest(unittest.TestCase):
                 self.assert_refused(pawl("store", verb, missing), r"\w+")
                 self.assert_refused(pawl("store", verb, text), r"\w+")
         self.assertFalse(missing.exists())
+
+    def test_check_finds_a_sound_store_sound(self):
+        self.assertEqual(self.json("check"), {"sound": True, "entries": 6, "heads": 3, "problems": []})
+        self.assertEqual(self.lines("check"), ["sound: 6 entries, 3 heads, 0 problems"])
+
+    def test_check_ends_with_1_and_names_the_problems_of_a_damaged_store(self):
+        path = self.path.parent / "damaged.db"
+        subprocess.run([MAKE_STORE, path], check=True, timeout=60)
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            database.execute("UPDATE log SET version = 7 WHERE seq = 3")
+            database.commit()
+        run = pawl("store", "check", path)
+        self.assertEqual(run.returncode, 1)
+        self.assertRegex(run.stdout, r"damaged: 6 entries, 3 heads, [1-9]\d* problems\n$")
+        found = pawl("store", "check", path, "--json")
+        self.assertEqual(found.returncode, 1)
+        self.assertFalse(json.loads(found.stdout)["sound"])
+        self.assertIn("3", json.loads(found.stdout)["problems"][0])
+
+    def test_a_store_is_read_beside_its_owner(self):
+        path = self.path.parent / "owned.db"
+        with subprocess.Popen([MAKE_STORE, path, "stay"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
+            self.assertEqual(owner.stdout.readline(), b"open\n")
+            run = pawl("store", "info", path, "--json")
+            owner.communicate(timeout=60)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(json.loads(run.stdout)["last"], 6)
+        self.assertEqual(owner.returncode, 0)
 
     def test_looking_changes_nothing(self):
         before = self.path.read_bytes()
