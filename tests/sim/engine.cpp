@@ -85,7 +85,7 @@ constexpr int kAccounts = 3;
 constexpr int kDeposits = 6;
 constexpr int kTransfers = 4;
 constexpr int kParcels = 3;
-constexpr std::uint64_t kCrashes = 6;  // then the faults end, so that the run does
+constexpr std::uint64_t kEngineCrashes = 6;  // then the faults end, so that the run does
 
 class EngineWorld {
  public:
@@ -158,7 +158,7 @@ class EngineWorld {
     } else {
       disk_.power_cut(sim::Unsynced::random);
     }
-    if (sim_.crashes() >= kCrashes) {
+    if (sim_.crashes() >= kEngineCrashes) {
       for (const char* point : {"engine.commit", "engine.committed", "engine.answer", "work"})
         sim_.disarm(point);
     }
@@ -167,7 +167,7 @@ class EngineWorld {
 
   /// A crash at any time, not only where the engine has a fault point.
   void strike() {
-    if (sim_.crashes() < kCrashes) process_->crash();
+    if (sim_.crashes() < kEngineCrashes) process_->crash();
   }
 
   void requests() {
