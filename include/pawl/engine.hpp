@@ -78,7 +78,8 @@ class Subscription {
   /// Error: `cursor_expired` when retention has passed it.
   Result<std::vector<LogEvent>> poll(std::size_t limit = 256);
 
-  /// The same, but waits for at least one; empty after the timeout.
+  /// The same, but waits for at least one; empty only after the timeout. Errors: also `store_poisoned` and
+  /// `stopped`, where none can come any more.
   Result<std::vector<LogEvent>> next(std::optional<Duration> timeout = std::nullopt, std::size_t limit = 256);
 
   /// Where to go on after what was returned so far.
@@ -159,8 +160,8 @@ class Engine {
   Result<History> history(std::string_view machine, std::string_view key, std::int64_t before = 0,
                           std::size_t limit = 100) const;
 
-  /// Waits until the instance is in one of these states, or finished. Error: `timed_out`, with the present
-  /// state.
+  /// Waits until the instance is in one of these states, or finished; a state that it leaves at once may go
+  /// unnoticed. Errors: `timed_out`, with the present state; `store_poisoned`, `stopped`.
   template <const auto& M, std::same_as<StateOf<M>>... More>
   Result<Snapshot<M>> wait(std::string_view key, std::optional<Duration> timeout, StateOf<M> state,
                            More... more) {

@@ -70,6 +70,24 @@ class EffectsTest : public testing::Test {
   std::optional<World> world;
 };
 
+TEST_F(EffectsTest, ARepeatedRequestGetsTheWholeInstanceAsItWas) {
+  begin();
+  bank.hang = true;
+  ASSERT_TRUE(run()->create<order>("o", {.cents = 7}, {.partition = "p"}));
+  const auto place = [&] {
+    return run()->commit(Transaction{}.send<order>("o", Place{}).request_id("r1")).value().front();
+  };
+  const auto first = place();
+  const auto repeat = place();
+  EXPECT_EQ(repeat.key, "o");
+  EXPECT_EQ(repeat.partition, "p");
+  EXPECT_EQ(repeat.created_at, first.created_at);
+  EXPECT_EQ(repeat.data, first.data);
+  ASSERT_EQ(first.work.size(), 1U);
+  ASSERT_EQ(repeat.work.size(), 1U);
+  EXPECT_EQ(repeat.work.front().name, first.work.front().name);
+}
+
 TEST_F(EffectsTest, WorkIsRunAndItsReplyIsTheNextTransition) {
   begin();
   ASSERT_TRUE(run()->create<order>("o", {.cents = 42}));

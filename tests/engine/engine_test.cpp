@@ -125,6 +125,23 @@ TEST_F(EngineTest, ARepeatedRequestReturnsTheFirstOutcome) {
   EXPECT_EQ(world->get<counter>("c").value().data.sum, 6);
 }
 
+TEST_F(EngineTest, ARequestIdCoversExpectedVersionsAndParameters) {
+  World world(counters, {.schema = {{.text = "CREATE TABLE IF NOT EXISTS t(x)"}}});
+  world->create<counter>("c").value();
+  const auto add = [&](std::string id, std::optional<std::int64_t> version, SqlValue value) {
+    return code_of(world->commit(Transaction{}
+                                     .send<counter>("c", Add{1}, {.expected_version = version})
+                                     .sql({.text = "INSERT INTO t VALUES(?1)", .rows = {{value}}})
+                                     .request_id(std::move(id))));
+  };
+  EXPECT_EQ(add("r", 1, 5), Code{});
+  EXPECT_EQ(add("r", 1, 5), Code{});
+  EXPECT_EQ(add("r", 2, 5), Code::request_id_reused);
+  EXPECT_EQ(add("r", 1, 6), Code::request_id_reused);
+  EXPECT_EQ(add("r", 1, "5"), Code::request_id_reused);
+  EXPECT_EQ(world->query({.text = "SELECT count(*) FROM t"}).value()[0][0], SqlValue(1));
+}
+
 TEST_F(EngineTest, ATransactionIsAllOrNothing) {
   ASSERT_TRUE(world->create<member>("a", {}, {.partition = "g"}));
   ASSERT_TRUE(world->create<member>("b", {}, {.partition = "g"}));

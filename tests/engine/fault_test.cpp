@@ -56,6 +56,14 @@ TEST_P(EnginePoisoned, UnansweredRequestsHaveAnUnknownOutcomeAndLaterOnesAreRefu
   EXPECT_EQ(code_of(world->send<counter>("c", Add{1})), Code::store_poisoned);
 }
 
+TEST_P(EnginePoisoned, NobodyWaitsForWhatCannotHappenAnyMore) {
+  auto subscription = world->subscribe("").value();
+  world.disk().fail_next(GetParam());
+  EXPECT_FALSE(world->send<counter>("c", Add{1}));
+  EXPECT_EQ(code_of(subscription.next()), Code::store_poisoned);
+  EXPECT_EQ(code_of(world->wait_for("counter", "c", {"closed"}, std::nullopt)), Code::store_poisoned);
+}
+
 TEST_P(EnginePoisoned, ReadsStillAnswerWhatIsDurable) {
   world.disk().fail_next(GetParam());
   EXPECT_FALSE(world->send<counter>("c", Add{1}));

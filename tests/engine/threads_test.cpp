@@ -83,6 +83,30 @@ TEST_F(EngineThreads, ManyThreadsSendReadListAndSubscribeAtOnce) {
   EXPECT_EQ(engine->counts().at("counter").at("open"), 10U);
 }
 
+TEST_F(EngineThreads, ASubscriberThatWaitsIsWokenOnlyForEntriesItHasNotSeen) {
+  open();
+  std::jthread placing([&](const std::stop_token& stop) {
+    for (int i = 0; !stop.stop_requested(); ++i) {
+      ASSERT_TRUE(engine->create<order>("o" + std::to_string(i)));
+      ASSERT_TRUE(engine->send<order>("o" + std::to_string(i), Place{}));
+    }
+  });
+  auto subscription = engine->subscribe("begin").value();
+  for (int round = 0; round < 2000; ++round) {
+    // Polling sees a batch at the earliest, before others are woken for it.
+    while (subscription.poll().value().empty()) std::this_thread::yield();
+    ASSERT_FALSE(subscription.next().value().empty()) << "round " << round;
+  }
+}
+
+TEST_F(EngineThreads, StoppingWakesThoseWhoWait) {
+  open();
+  ASSERT_TRUE(engine->create<counter>("c"));
+  auto subscription = engine->subscribe("").value();
+  std::jthread subscriber([&] { EXPECT_EQ(subscription.next().error().code(), Code::stopped); });
+  engine.reset();
+}
+
 TEST_F(EngineThreads, CompetingPromotionsLeaveOneLeader) {
   open();
   for (const auto* key : {"a", "b", "c", "d"})

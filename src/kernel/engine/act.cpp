@@ -251,9 +251,10 @@ void EngineCore::granted(const PermitChanges& changes) {
 }
 
 void EngineCore::begin_attempt(const WorkKey& key) {
+  // No head yet: the instance was created in the batch that is still open. It will be there by then.
   const auto* head = heads_.find(key.first);
-  if (head == nullptr) return;
-  enqueue({.targets = {{head->machine, key.first, {}, BeginWork{key.second}}},
+  const auto machine = head != nullptr ? head->machine : std::uint16_t{0};
+  enqueue({.targets = {{machine, key.first, {}, BeginWork{key.second}}},
            .done =
                [this, key](const Result<std::vector<Instance>>& outcome) {
                  // Nothing was recorded: the work has gone, so its permit goes back.
@@ -295,8 +296,9 @@ void EngineCore::acknowledge(const InstanceId& sender, std::uint16_t machine, st
 
 void EngineCore::wake_readers(const Batch& batch) {
   const std::lock_guard lock(waiters_mutex_);
-  for (const auto& gate : entry_waiters_) gate->open();
-  entry_waiters_.clear();
+  // Not those who have seen this batch already: they wait for the next.
+  const auto seen = entry_waiters_.lower_bound(durable_seq_);
+  for (auto waiter = entry_waiters_.begin(); waiter != seen; ++waiter) waiter->second->open();
   if (state_waiters_.empty()) return;
   for (const auto& draft : batch.drafts) {
     const bool finished = registry_.finished(draft.machine, draft.state);
@@ -307,6 +309,14 @@ void EngineCore::wake_readers(const Batch& batch) {
       }
     }
   }
+}
+
+/// From here on nothing becomes durable, so nobody need wait for it.
+void EngineCore::end_waiting(const Error& why) {
+  const std::lock_guard lock(waiters_mutex_);
+  if (!ended_) ended_ = why;
+  for (const auto& [after, gate] : entry_waiters_) gate->open();
+  for (const auto& [id, waiter] : state_waiters_) waiter.gate->open();
 }
 
 }  // namespace pawl

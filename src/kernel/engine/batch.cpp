@@ -109,6 +109,7 @@ void EngineCore::fail_batch(Batch batch, const Error& error) {
   if (!full) {
     poisoned_ = Error(Code::store_poisoned, "the store failed and must be reopened: " + error.to_string());
     options_.log.error("store poisoned", {{"error", error.to_string()}});
+    end_waiting(*poisoned_);
   }
   forget_permits(batch.reserved);
   // A store that was poisoned before took nothing of this batch.
@@ -144,20 +145,12 @@ Result<std::optional<std::vector<Instance>>> EngineCore::repeated(const Request&
   if (found->content != request.tag->content) {
     return fail(Code::request_id_reused, "this request id was used before with other content");
   }
+  PAWL_ASSERT(found->entries.size() == request.targets.size(), "the same content has as many entries");
   std::vector<Instance> outcome;
   for (auto& entry : found->entries) {
-    const auto machine = registry_.find(entry.machine);
-    const auto* head = heads_.find(entry.id);
-    outcome.push_back({.id = entry.id,
-                       .machine = entry.machine,
-                       .key = head != nullptr ? std::string(head->key.view()) : entry.key,
-                       .state = entry.state,
-                       .finished = entry.finished,
-                       .version = entry.version,
-                       .generation = entry.generation,
-                       .seq = entry.seq,
-                       .at = entry.at,
-                       .data = std::move(entry.data)});
+    entry.key = request.targets[outcome.size()].key;
+    PAWL_TRY(auto instance, to_instance(std::move(entry)));
+    outcome.push_back(std::move(instance));
   }
   return outcome;
 }

@@ -26,24 +26,56 @@ Result<void> check_name(std::string_view what, std::string_view text, bool may_b
   return {};
 }
 
-/// What makes two requests the same: every operation and statement, each part with its length in front.
+/// What makes two requests the same: every part of every operation and statement, each with its length in
+/// front, so that no two different ones can look alike.
+class Content {
+ public:
+  void text(std::string_view part) { fmt::format_to(std::back_inserter(all_), "{}:{};", part.size(), part); }
+  void number(const std::optional<std::int64_t>& number) { text(number ? std::to_string(*number) : "none"); }
+  void value(const SqlValue& value) {
+    text(std::to_string(value.get().index()));
+    std::visit(
+        [this]<class T>(const T& held) {
+          if constexpr (std::is_same_v<T, std::string>) {
+            text(held);
+          } else if constexpr (std::is_same_v<T, Blob>) {
+            text(held.bytes);
+          } else if constexpr (std::is_arithmetic_v<T>) {
+            text(fmt::to_string(held));
+          }
+        },
+        value.get());
+  }
+  std::int64_t digest() const {
+    const auto whole = digest16(all_);
+    std::int64_t number = 0;
+    std::memcpy(&number, whole.data(), sizeof number);
+    return number;
+  }
+
+ private:
+  std::string all_;
+};
+
 std::int64_t content_of(const Transaction& transaction) {
-  std::string all;
-  const auto add = [&](std::string_view part) { all += fmt::format("{}:{};", part.size(), part); };
+  Content content;
   for (const auto& operation : transaction.operations()) {
-    add(operation.kind == Operation::Kind::create ? "create" : "send");
-    for (const std::string_view part :
-         {std::string_view(operation.machine), std::string_view(operation.key),
-          std::string_view(operation.partition), std::string_view(operation.event),
-          std::string_view(operation.json)}) {
-      add(part);
+    content.text(operation.kind == Operation::Kind::create ? "create" : "send");
+    for (const auto* part :
+         {&operation.machine, &operation.key, &operation.partition, &operation.event, &operation.json}) {
+      content.text(*part);
+    }
+    content.number(operation.expected_version);
+  }
+  for (const auto& statement : transaction.statements()) {
+    content.text(statement.text);
+    content.number(statement.expect);
+    for (const auto& row : statement.rows) {
+      content.text(std::to_string(row.size()));
+      for (const auto& value : row) content.value(value);
     }
   }
-  for (const auto& statement : transaction.statements()) add(statement.text);
-  const auto digest = digest16(all);
-  std::int64_t content = 0;
-  std::memcpy(&content, digest.data(), sizeof content);
-  return content;
+  return content.digest();
 }
 
 Result<Target> to_target(const Registry& registry, Operation operation) {
@@ -76,11 +108,12 @@ void EngineCore::submit(Transaction transaction, std::optional<Request::Partitio
     if (transaction.error_) return fail(*transaction.error_);
     if (transaction.operations_.empty())
       return fail(Code::invalid_argument, "a transaction has at least one operation");
-    Request made{.sql = std::move(transaction.statements_), .guard = std::move(guard)};
+    Request made{.guard = std::move(guard)};
     if (!transaction.request_id_.empty()) {
       PAWL_CHECK(check_name("request id", transaction.request_id_, false));
       made.tag = RequestTag{digest16("request " + transaction.request_id_), content_of(transaction)};
     }
+    made.sql = std::move(transaction.statements_);
     for (auto& operation : transaction.operations_) {
       PAWL_TRY(auto target, to_target(registry_, std::move(operation)));
       made.targets.push_back(std::move(target));
@@ -134,10 +167,7 @@ void EngineCore::close() {
   }
   workers_owner_.reset();
   maintenance_owner_.reset();
-  const std::lock_guard lock(waiters_mutex_);
-  for (const auto& gate : entry_waiters_) gate->open();
-  for (const auto& [id, waiter] : state_waiters_) waiter.gate->open();
-  entry_waiters_.clear();
+  end_waiting(Error(Code::stopped, "the engine stopped"));
   const std::unique_lock closing(closing_mutex_);
   store_.reset();
 }

@@ -93,7 +93,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Result<Seq> parse_cursor(std::string_view cursor) const;
   std::string make_cursor(Seq seq) const;
   Result<std::vector<LogEvent>> follow(Seq after, std::size_t limit) const;
-  bool wait_for_entries(Seq after, std::optional<Duration> timeout);
+  Result<void> wait_for_entries(Seq after, std::optional<Duration> timeout);
   Seq partition_seq(std::string_view partition) const;
   std::vector<std::string> partition_keys(std::string_view machine, std::string_view partition) const;
   Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement) const;
@@ -168,6 +168,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Result<std::string> load_data(const InstanceId& id, std::uint16_t machine, Seq seq) const;
   Instance to_instance(const Draft& draft) const;
   Instance to_instance(const Head& head) const;
+  Result<Instance> to_instance(Entry entry) const;
   LogEvent to_event(Entry entry) const;
 
   // Acting on what became durable (act.cpp).
@@ -189,6 +190,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void acknowledge(const InstanceId& sender, std::uint16_t machine, std::int64_t number,
                    std::optional<Error> refused);
   void wake_readers(const Batch& batch);
+  void end_waiting(const Error& why);
 
   // Opening (open.cpp).
   Result<void> load();
@@ -238,7 +240,8 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
 
   std::mutex waiters_mutex_;
   std::multimap<InstanceId, StateWaiter> state_waiters_;
-  std::vector<std::shared_ptr<Gate>> entry_waiters_;
+  std::multimap<Seq, std::shared_ptr<Gate>> entry_waiters_;  // by the newest entry they have seen
+  std::optional<Error> ended_;                               // poisoned or stopped
 
   mutable std::mutex ephemeral_mutex_;
   std::map<std::pair<InstanceId, std::string>, Ephemeral> ephemerals_pending_;

@@ -121,7 +121,7 @@ Result<std::vector<LogEvent>> Subscription::poll(std::size_t limit) {
 }
 
 Result<std::vector<LogEvent>> Subscription::next(std::optional<Duration> timeout, std::size_t limit) {
-  core_->wait_for_entries(after_, timeout);
+  PAWL_CHECK(core_->wait_for_entries(after_, timeout));
   return poll(limit);
 }
 

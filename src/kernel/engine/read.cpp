@@ -83,6 +83,33 @@ Instance EngineCore::to_instance(const Head& head) const {
           .work = work_of(head.extras.get())};
 }
 
+/// The instance as an entry of the log left it. What no entry repeats is taken from the head, if it is still
+/// of the same generation.
+Result<Instance> EngineCore::to_instance(Entry entry) const {
+  Extras extras;
+  if (!entry.extra.empty()) {
+    PAWL_TRY(extras, decode<Extras>(entry.extra));
+  }
+  Instance made{.id = entry.id,
+                .machine = std::move(entry.machine),
+                .key = std::move(entry.key),
+                .partition = std::move(entry.partition),
+                .state = std::move(entry.state),
+                .finished = entry.finished,
+                .version = entry.version,
+                .generation = entry.generation,
+                .seq = entry.seq,
+                .at = entry.at,
+                .data = std::move(entry.data),
+                .timers = timers_of(&extras),
+                .work = work_of(&extras)};
+  if (const auto* head = heads_.find(made.id); head != nullptr) {
+    made.partition = partitions_[head->partition];
+    if (head->generation == made.generation) made.created_at = head->created_at;
+  }
+  return made;
+}
+
 Result<std::string> EngineCore::load_data(const InstanceId& id, std::uint16_t machine, Seq seq) const {
   PAWL_TRY(auto entry, store_->head_entry(id, seq));
   if (!entry) {
@@ -205,37 +232,43 @@ Result<Instance> EngineCore::wait_for_state(std::string_view machine, std::strin
                                             const std::vector<std::string>& states,
                                             std::optional<Duration> timeout) {
   PAWL_TRY(const auto number, registry_.find(machine));
-  StateWaiter waiter{.gate = std::make_shared<Gate>()};
+  std::vector<std::uint16_t> wanted;
   for (const auto& state : states) {
     PAWL_TRY(const auto index, registry_.definition(number).find_state(state));
-    waiter.states.push_back(static_cast<std::uint16_t>(index));
+    wanted.push_back(static_cast<std::uint16_t>(index));
   }
   const auto reached = [&](const Instance& instance) {
     return instance.finished || std::ranges::find(states, instance.state) != states.end();
   };
   const auto id = registry_.id(number, key);
-  const auto gate = waiter.gate;
-  std::multimap<InstanceId, StateWaiter>::iterator place;
-  {
-    const std::lock_guard lock(waiters_mutex_);
-    place = state_waiters_.emplace(id, std::move(waiter));
+  const auto deadline = timeout ? std::optional(runtime_.instant() + *timeout) : std::nullopt;
+  while (true) {
+    const auto gate = std::make_shared<Gate>();
+    std::multimap<InstanceId, StateWaiter>::iterator place;
+    std::optional<Error> ended;
+    {
+      const std::lock_guard lock(waiters_mutex_);
+      ended = ended_;
+      place = state_waiters_.emplace(id, StateWaiter{wanted, gate});
+    }
+    // Registered first, so that nothing that happens from here on is missed.
+    auto present = read(machine, key);
+    const bool waits = present && !reached(*present) && !ended;
+    if (waits) {
+      runtime_.wait(*gate, deadline ? std::optional(*deadline - runtime_.instant()) : std::nullopt);
+    }
+    {
+      const std::lock_guard lock(waiters_mutex_);
+      state_waiters_.erase(place);
+    }
+    if (!present || reached(*present)) return present;
+    if (ended) return fail(*std::move(ended));
+    // It may have passed through the state and left it again, so it is read anew.
+    if (!gate->is_open()) {
+      return fail(Code::timed_out, fmt::format("{} \"{}\" is still {}", machine, key, present->state),
+                  {{"state", present->state}});
+    }
   }
-  // Registered first, so that nothing that happens from here on is missed.
-  auto present = read(machine, key);
-  bool in_time = true;
-  if (present && !reached(*present)) {
-    in_time = runtime_.wait(*gate, timeout);
-    present = read(machine, key);
-  }
-  {
-    const std::lock_guard lock(waiters_mutex_);
-    state_waiters_.erase(place);
-  }
-  if (present && !in_time) {
-    return fail(Code::timed_out, fmt::format("{} \"{}\" is still {}", machine, key, present->state),
-                {{"state", present->state}});
-  }
-  return present;
 }
 
 std::string EngineCore::make_cursor(Seq seq) const {
@@ -276,14 +309,20 @@ Result<std::vector<LogEvent>> EngineCore::follow(Seq after, std::size_t limit) c
   return events;
 }
 
-bool EngineCore::wait_for_entries(Seq after, std::optional<Duration> timeout) {
+Result<void> EngineCore::wait_for_entries(Seq after, std::optional<Duration> timeout) {
   const auto gate = std::make_shared<Gate>();
+  std::multimap<Seq, std::shared_ptr<Gate>>::iterator place;
   {
     const std::lock_guard lock(waiters_mutex_);
-    if (durable_seq_ > after) return true;
-    entry_waiters_.push_back(gate);
+    if (durable_seq_ > after) return {};
+    if (ended_) return fail(*ended_);
+    place = entry_waiters_.emplace(after, gate);
   }
-  return runtime_.wait(*gate, timeout);
+  runtime_.wait(*gate, timeout);
+  const std::lock_guard lock(waiters_mutex_);
+  entry_waiters_.erase(place);
+  if (ended_ && durable_seq_ <= after) return fail(*ended_);
+  return {};
 }
 
 Seq EngineCore::partition_seq(std::string_view partition) const {
