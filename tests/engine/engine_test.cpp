@@ -14,20 +14,9 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Machines counters() {
-  Machines machines;
-  machines.add<counter>().add<member>();
-  return machines;
-}
-
 class EngineTest : public testing::Test {
  protected:
   World world{counters};
-
-  template <class T>
-  static Code code_of(const Result<T>& result) {
-    return result ? static_cast<Code>(0) : result.error().code();
-  }
 };
 
 TEST_F(EngineTest, AnInstanceIsCreatedAndFired) {

@@ -22,17 +22,6 @@ using testing::IsEmpty;
 
 using DiskOperation = sim::Operation;
 
-Machines counters() {
-  Machines machines;
-  machines.add<counter>().add<member>();
-  return machines;
-}
-
-template <class T>
-Code code_of(const Result<T>& result) {
-  return result ? static_cast<Code>(0) : result.error().code();
-}
-
 std::uint64_t used_bytes(const sim::Disk& disk) {
   std::uint64_t bytes = 0;
   for (const auto& name : disk.files()) bytes += disk.read_file(name).value().size();

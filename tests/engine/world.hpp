@@ -15,6 +15,7 @@
 #include "pawl/engine.hpp"
 #include "pawl/sim.hpp"
 #include "pawl/sim_disk.hpp"
+#include "tests/engine/machines.hpp"
 
 namespace pawl::test {
 
@@ -83,5 +84,17 @@ class World {
   sim::Process* process_ = nullptr;
   std::unique_ptr<Engine> engine_;
 };
+
+inline Machines counters() {
+  Machines machines;
+  machines.add<counter>().add<member>();
+  return machines;
+}
+
+/// 0 for success.
+template <class T>
+Code code_of(const Result<T>& result) {
+  return result ? static_cast<Code>(0) : result.error().code();
+}
 
 }  // namespace pawl::test

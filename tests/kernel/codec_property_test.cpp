@@ -15,7 +15,7 @@ using pawl::Code;
 using pawl::decode;
 using pawl::encode;
 
-enum class Colour { red, green, blue };
+enum class Paint { red, green, blue };
 
 struct Leaf {
   bool flag = false;
@@ -24,7 +24,7 @@ struct Leaf {
   std::uint64_t natural = 0;
   double real = 0;
   std::string text;
-  Colour colour = Colour::green;
+  Paint colour = Paint::green;
   pawl::Time at{};
   pawl::Duration wait{};
   std::optional<std::string> note;
@@ -118,7 +118,7 @@ rc::Gen<Leaf> leaves() {
                 .natural = *whole<std::uint64_t>(),
                 .real = *numbers(),
                 .text = *texts(),
-                .colour = *rc::gen::element(Colour::red, Colour::green, Colour::blue),
+                .colour = *rc::gen::element(Paint::red, Paint::green, Paint::blue),
                 .at = *times(),
                 .wait = pawl::Duration(*whole<std::int64_t>()),
                 .note = *optionally(texts())};

@@ -25,22 +25,23 @@ struct Knock {};
 struct TurnKey {
   std::string key;
 };
-struct Log {
+struct Visits {
   int opened = 0;
   int knocks = 0;
   std::string last_key;
 };
 
-void count_knock(Log& log) { ++log.knocks; }
+void count_knock(Visits& log) { ++log.knocks; }
 
 constexpr auto door =
-    pawl::machine<Door, Log>("door")
+    pawl::machine<Door, Visits>("door")
         .initial(Door::closed)
-        .on<Push>(Door::closed, Door::open, [](Log& log, const Push& push) { log.opened += push.force; })
+        .on<Push>(Door::closed, Door::open, [](Visits& log, const Push& push) { log.opened += push.force; })
         .on<Pull>(Door::open, Door::closed)
         .stay<Knock>(pawl::from(Door::closed, Door::open), pawl::call<&count_knock>)
-        .on<TurnKey>(Door::closed, Door::locked,
-                     pawl::when([](const Log& log, const TurnKey& turn) { return turn.key != log.last_key; }))
+        .on<TurnKey>(Door::closed, Door::locked, pawl::when([](const Visits& log, const TurnKey& turn) {
+                       return turn.key != log.last_key;
+                     }))
         .terminal(Door::locked);
 static_assert(pawl::verified<door>);
 
@@ -61,7 +62,7 @@ TEST(Machine, AnIllegalEventIsRefusedWithTheLegalOnesAndChangesNothing) {
 }
 
 TEST(Machine, AGuardMayRefuse) {
-  pawl::Local<door> front(Log{.last_key = "k"});
+  pawl::Local<door> front(Visits{.last_key = "k"});
   EXPECT_EQ(front.send(TurnKey{"k"}).error().code(), Code::guard_refused);
   EXPECT_EQ(front.state(), Door::closed);
   EXPECT_TRUE(front.send(TurnKey{"other"}));
@@ -69,18 +70,18 @@ TEST(Machine, AGuardMayRefuse) {
 }
 
 TEST(Machine, AFinishedInstanceAcceptsNothing) {
-  pawl::Local<door> front(Log{}, Door::locked);
+  pawl::Local<door> front(Visits{}, Door::locked);
   EXPECT_EQ(front.send(Push{}).error().code(), Code::finished_instance);
 }
 
 TEST(Machine, AnInternalTransitionUpdatesAndStays) {
-  pawl::Local<door> front(Log{}, Door::open);
+  pawl::Local<door> front(Visits{}, Door::open);
   ASSERT_TRUE(front.send(Knock{}));
   EXPECT_EQ(front.state(), Door::open);
   EXPECT_EQ(front.data().knocks, 1);
 }
 
-enum class Gate { shut, low, high, done };
+enum class Barrier { shut, low, high, done };
 struct Flow {
   int passed = 0;
 };
@@ -88,15 +89,15 @@ struct Water {
   int level = 0;
 };
 constexpr auto gate =
-    pawl::machine<Gate, Flow>("gate")
-        .initial(Gate::shut)
-        .on<Water>(Gate::shut, Gate::high,
+    pawl::machine<Barrier, Flow>("gate")
+        .initial(Barrier::shut)
+        .on<Water>(Barrier::shut, Barrier::high,
                    pawl::when([](const Flow&, const Water& water) { return water.level > 9; }))
-        .on<Water>(Gate::shut, Gate::low,
+        .on<Water>(Barrier::shut, Barrier::low,
                    pawl::when([](const Flow&, const Water& water) { return water.level > 4; }))
-        .on<Water>(Gate::shut, Gate::done)
-        .on<Pull>(pawl::from(Gate::low, Gate::high), Gate::done)
-        .terminal(Gate::done);
+        .on<Water>(Barrier::shut, Barrier::done)
+        .on<Pull>(pawl::from(Barrier::low, Barrier::high), Barrier::done)
+        .terminal(Barrier::done);
 static_assert(pawl::verified<gate>);
 
 TEST(Machine, GuardsAreTriedInTheOrderTheyAreWritten) {
@@ -105,16 +106,16 @@ TEST(Machine, GuardsAreTriedInTheOrderTheyAreWritten) {
     (void)it.send(Water{level});
     return it.state();
   };
-  EXPECT_EQ(after(10), Gate::high);
-  EXPECT_EQ(after(5), Gate::low);
-  EXPECT_EQ(after(4), Gate::done);
+  EXPECT_EQ(after(10), Barrier::high);
+  EXPECT_EQ(after(5), Barrier::low);
+  EXPECT_EQ(after(4), Barrier::done);
 }
 
 TEST(Machine, FiringIsPossibleWhileCompiling) {
   constexpr auto walk = [] {
-    auto state = Gate::low;
+    auto state = Barrier::low;
     Flow data;
-    return pawl::fire<gate>(state, data, Pull{}) == Verdict::fired && state == Gate::done;
+    return pawl::fire<gate>(state, data, Pull{}) == Verdict::fired && state == Barrier::done;
   };
   static_assert(walk());
   EXPECT_TRUE(walk());
@@ -128,7 +129,7 @@ struct LogV2 {
 };
 struct Boom {};
 constexpr auto versioned =
-    pawl::machine<Door, Log>("versioned")
+    pawl::machine<Door, Visits>("versioned")
         .formerly("ancient")
         .initial(Door::closed)
         .named(Door::open, "OPEN")
@@ -142,7 +143,7 @@ constexpr auto versioned =
         .recover(Door::open, Door::closed)
         .generations()
         .upgrade<1>([](const LogV1& old) { return LogV2{old.opens}; })
-        .upgrade<2>([](const LogV2& old) { return Log{.opened = old.opened, .last_key = "?"}; });
+        .upgrade<2>([](const LogV2& old) { return Visits{.opened = old.opened, .last_key = "?"}; });
 static_assert(pawl::verified<versioned>);
 
 TEST(Definition, FindsStatesAndEventsByPresentAndFormerNames) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace outer {
-enum class Door { closed, open, locked };
+enum class Hatch { closed, open, locked };
 struct Push {};
 template <class T>
 struct Box {
@@ -19,7 +19,7 @@ struct Box {
 
 namespace {
 
-using outer::Door;
+using outer::Hatch;
 using testing::ElementsAre;
 
 enum class Sparse : std::uint8_t { first = 3, gap_follows = 5, last = 127, beyond = 200 };
@@ -29,7 +29,7 @@ enum Plain { plain_value };
 struct Local {};
 
 TEST(EnumName, IsTheEnumeratorWithoutItsScope) {
-  EXPECT_EQ(pawl::enum_name(Door::open), "open");
+  EXPECT_EQ(pawl::enum_name(Hatch::open), "open");
   EXPECT_EQ(pawl::enum_name(Sparse::last), "last");
 }
 
@@ -40,8 +40,8 @@ TEST(EnumName, MayHoldDigitsUnderscoresAndCapitals) {
 }
 
 TEST(EnumName, IsEmptyForAValueWithoutAnEnumerator) {
-  EXPECT_EQ(pawl::enum_name(static_cast<Door>(3)), "");
-  EXPECT_EQ(pawl::enum_name(static_cast<Door>(-1)), "");
+  EXPECT_EQ(pawl::enum_name(static_cast<Hatch>(3)), "");
+  EXPECT_EQ(pawl::enum_name(static_cast<Hatch>(-1)), "");
   EXPECT_EQ(pawl::enum_name(static_cast<Sparse>(4)), "");
 }
 
@@ -53,15 +53,15 @@ TEST(EnumName, OfTwoEnumeratorsWithOneValueIsOneOfThem) {
 }
 
 TEST(EnumValues, AreAllEnumeratorsUpToTheLimitInAscendingOrder) {
-  EXPECT_THAT(pawl::enum_values<Door>, ElementsAre(Door::closed, Door::open, Door::locked));
+  EXPECT_THAT(pawl::enum_values<Hatch>, ElementsAre(Hatch::closed, Hatch::open, Hatch::locked));
   EXPECT_THAT(pawl::enum_values<Sparse>, ElementsAre(Sparse::first, Sparse::gap_follows, Sparse::last));
 }
 
 TEST(EnumValue, IsFoundByItsExactName) {
-  EXPECT_EQ(pawl::enum_value<Door>("locked"), Door::locked);
-  EXPECT_EQ(pawl::enum_value<Door>("Locked"), std::nullopt);
-  EXPECT_EQ(pawl::enum_value<Door>("lock"), std::nullopt);
-  EXPECT_EQ(pawl::enum_value<Door>(""), std::nullopt);
+  EXPECT_EQ(pawl::enum_value<Hatch>("locked"), Hatch::locked);
+  EXPECT_EQ(pawl::enum_value<Hatch>("Locked"), std::nullopt);
+  EXPECT_EQ(pawl::enum_value<Hatch>("lock"), std::nullopt);
+  EXPECT_EQ(pawl::enum_value<Hatch>(""), std::nullopt);
 }
 
 TEST(EnumValue, IsTheInverseOfTheName) {
@@ -88,7 +88,7 @@ TEST(TypeName, KeepsItsTemplateArguments) {
 }
 
 TEST(ScopedEnum, IsNeitherAPlainEnumNorAnythingElse) {
-  EXPECT_TRUE(pawl::ScopedEnum<Door>);
+  EXPECT_TRUE(pawl::ScopedEnum<Hatch>);
   EXPECT_FALSE(pawl::ScopedEnum<Plain>);
   EXPECT_FALSE(pawl::ScopedEnum<int>);
 }

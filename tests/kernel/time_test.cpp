@@ -80,12 +80,12 @@ TEST(Time, AnErrorShowsOnlyTheBeginningOfALongText) {
   EXPECT_LT(result.error().message().size(), 200u);
 }
 
-struct Refused {
+struct BadTime {
   std::string text;
   std::string reason;
 };
 
-class RefusedTime : public testing::TestWithParam<Refused> {};
+class RefusedTime : public testing::TestWithParam<BadTime> {};
 
 TEST_P(RefusedTime, IsRefusedWithItsReason) {
   const auto result = parse_time(GetParam().text);
@@ -95,30 +95,30 @@ TEST_P(RefusedTime, IsRefusedWithItsReason) {
 
 INSTANTIATE_TEST_SUITE_P(
     Time, RefusedTime,
-    testing::Values(Refused{"", "the year is missing or not a number"},
-                    Refused{"now", "the year is missing or not a number"},
-                    Refused{"+026-11-15T21:40:00Z", "the year is missing or not a number"},
-                    Refused{"0000-11-15T21:40:00Z", "the year is out of range"},
-                    Refused{"2026/11/15T21:40:00Z", "- is missing"},
-                    Refused{"2026-00-15T21:40:00Z", "the month is out of range"},
-                    Refused{"2026-11-00T21:40:00Z", "the day is out of range"},
-                    Refused{"2026-11-31T21:40:00Z", "the day is not in that month"},
-                    Refused{"2026-11-15 21:40:00Z", "T is missing"},
-                    Refused{"2026-11-15t21:40:00Z", "T is missing"},
-                    Refused{"2026-11-15T24:00:00Z", "the hour is out of range"},
-                    Refused{"2026-11-15T21:60:00Z", "the minute is out of range"},
-                    Refused{"2026-11-15T21:40Z", ": is missing"},
-                    Refused{"2026-12-31T23:59:60Z", "the second is out of range"},
-                    Refused{"2026-11-15T21:40:00.Z", "the fraction has no digits"},
-                    Refused{"2026-11-15T21:40:00.0123456789Z", "the fraction has more than nine digits"},
-                    Refused{"2026-11-15T21:40:00", "the offset is neither Z nor a number such as +02:00"},
-                    Refused{"2026-11-15T21:40:00z", "the offset is neither Z nor a number such as +02:00"},
-                    Refused{"2026-11-15T21:40:00+24:00", "the offset's hour is out of range"},
-                    Refused{"2026-11-15T21:40:00+01:60", "the offset's minute is out of range"},
-                    Refused{"2026-11-15T21:40:00+0100", ": is missing"},
-                    Refused{"2026-11-15T21:40:00Z ", "the time is followed by something else"},
-                    Refused{"0001-01-01T00:00:00+00:01", "the time in UTC is outside the years 0001 to 9999"},
-                    Refused{"9999-12-31T23:59:59-00:01",
+    testing::Values(BadTime{"", "the year is missing or not a number"},
+                    BadTime{"now", "the year is missing or not a number"},
+                    BadTime{"+026-11-15T21:40:00Z", "the year is missing or not a number"},
+                    BadTime{"0000-11-15T21:40:00Z", "the year is out of range"},
+                    BadTime{"2026/11/15T21:40:00Z", "- is missing"},
+                    BadTime{"2026-00-15T21:40:00Z", "the month is out of range"},
+                    BadTime{"2026-11-00T21:40:00Z", "the day is out of range"},
+                    BadTime{"2026-11-31T21:40:00Z", "the day is not in that month"},
+                    BadTime{"2026-11-15 21:40:00Z", "T is missing"},
+                    BadTime{"2026-11-15t21:40:00Z", "T is missing"},
+                    BadTime{"2026-11-15T24:00:00Z", "the hour is out of range"},
+                    BadTime{"2026-11-15T21:60:00Z", "the minute is out of range"},
+                    BadTime{"2026-11-15T21:40Z", ": is missing"},
+                    BadTime{"2026-12-31T23:59:60Z", "the second is out of range"},
+                    BadTime{"2026-11-15T21:40:00.Z", "the fraction has no digits"},
+                    BadTime{"2026-11-15T21:40:00.0123456789Z", "the fraction has more than nine digits"},
+                    BadTime{"2026-11-15T21:40:00", "the offset is neither Z nor a number such as +02:00"},
+                    BadTime{"2026-11-15T21:40:00z", "the offset is neither Z nor a number such as +02:00"},
+                    BadTime{"2026-11-15T21:40:00+24:00", "the offset's hour is out of range"},
+                    BadTime{"2026-11-15T21:40:00+01:60", "the offset's minute is out of range"},
+                    BadTime{"2026-11-15T21:40:00+0100", ": is missing"},
+                    BadTime{"2026-11-15T21:40:00Z ", "the time is followed by something else"},
+                    BadTime{"0001-01-01T00:00:00+00:01", "the time in UTC is outside the years 0001 to 9999"},
+                    BadTime{"9999-12-31T23:59:59-00:01",
                             "the time in UTC is outside the years 0001 to 9999"}));
 
 RC_GTEST_PROP(TimeProperty, ParsingWhatWasPrintedGivesTheSameTime, ()) {

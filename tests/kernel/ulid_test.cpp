@@ -46,12 +46,12 @@ TEST(Ulid, CarriesItsTimeToTheMillisecond) {
 
 TEST(Ulid, IsSixteenBytes) { EXPECT_EQ(sizeof(Ulid), 16u); }
 
-struct Refused {
+struct BadUlid {
   std::string text;
   std::string why;
 };
 
-class RefusedUlid : public testing::TestWithParam<Refused> {};
+class RefusedUlid : public testing::TestWithParam<BadUlid> {};
 
 TEST_P(RefusedUlid, IsRefusedWithItsReason) {
   const auto result = Ulid::parse(GetParam().text);
@@ -62,17 +62,17 @@ TEST_P(RefusedUlid, IsRefusedWithItsReason) {
 
 INSTANTIATE_TEST_SUITE_P(
     Ulid, RefusedUlid,
-    testing::Values(Refused{"", "it has 0 characters; expected 26 characters such as"},
-                    Refused{"01JCV7Q3M8K5T2X9ZB4N6R0WY", "it has 25 characters"},
-                    Refused{"01JCV7Q3M8K5T2X9ZB4N6R0WYDD", "it has 27 characters"},
-                    Refused{std::string(100'000, '0'), "it has 100000 characters"},
-                    Refused{"81JCV7Q3M8K5T2X9ZB4N6R0WYD", "the first character is above 7"},
-                    Refused{"01JCV7Q3M8K5T2X9ZB4N6R0WYI", "character 26 is not one of 0123456789ABCDEFGH"},
-                    Refused{"01JCV7Q3M8K5T2X9ZB4N6R0WYl", "character 26 is not"},
-                    Refused{"01JCV7Q3M8KOT2X9ZB4N6R0WYD", "character 12 is not"},
-                    Refused{"U1JCV7Q3M8K5T2X9ZB4N6R0WYD", "character 1 is not"},
-                    Refused{"01JCV7Q3M8K5T2X9ZB4N6R0W-D", "character 25 is not"},
-                    Refused{"01JCV7Q3M8K5T2X9ZB4N6R0W\xC3\xA4", "character 25 is not"}));
+    testing::Values(BadUlid{"", "it has 0 characters; expected 26 characters such as"},
+                    BadUlid{"01JCV7Q3M8K5T2X9ZB4N6R0WY", "it has 25 characters"},
+                    BadUlid{"01JCV7Q3M8K5T2X9ZB4N6R0WYDD", "it has 27 characters"},
+                    BadUlid{std::string(100'000, '0'), "it has 100000 characters"},
+                    BadUlid{"81JCV7Q3M8K5T2X9ZB4N6R0WYD", "the first character is above 7"},
+                    BadUlid{"01JCV7Q3M8K5T2X9ZB4N6R0WYI", "character 26 is not one of 0123456789ABCDEFGH"},
+                    BadUlid{"01JCV7Q3M8K5T2X9ZB4N6R0WYl", "character 26 is not"},
+                    BadUlid{"01JCV7Q3M8KOT2X9ZB4N6R0WYD", "character 12 is not"},
+                    BadUlid{"U1JCV7Q3M8K5T2X9ZB4N6R0WYD", "character 1 is not"},
+                    BadUlid{"01JCV7Q3M8K5T2X9ZB4N6R0W-D", "character 25 is not"},
+                    BadUlid{"01JCV7Q3M8K5T2X9ZB4N6R0W\xC3\xA4", "character 25 is not"}));
 
 TEST(UlidSource, CountsUpWithinAMillisecond) {
   auto ids = source_giving(0);
