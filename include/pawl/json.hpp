@@ -52,8 +52,8 @@ class JsonValue {
   JsonValue at(std::size_t index) const noexcept;
   /// The name of member `index` of an object; `index < size()`.
   std::string_view key_at(std::size_t index) const noexcept;
-  /// The member of this name of an object.
-  std::optional<JsonValue> find(std::string_view key) const noexcept;
+  /// The member of this name of an object; found at once where it is member `likely`.
+  std::optional<JsonValue> find(std::string_view key, std::size_t likely = 0) const noexcept;
 
   /// The value as compact JSON text.
   std::string to_text() const;

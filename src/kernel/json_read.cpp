@@ -1,116 +1,217 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <boost/json.hpp>
+#include <boost/container/small_vector.hpp>
 #include <boost/json/basic_parser_impl.hpp>
 #include <charconv>
 #include <cmath>
+#include <cstring>
+#include <unordered_map>
+#include <vector>
 
 #include "kernel/json_text.hpp"
 #include "pawl/assert.hpp"
 #include "pawl/json.hpp"
 
 namespace pawl {
+
+/// One value. The elements of an array lie side by side, and so do an object's names and values in turn. An
+/// integer is `large` where it needs the whole of 64 bits.
+struct JsonNode {
+  JsonKind kind = JsonKind::null;
+  bool boolean = false;
+  bool large = false;
+  std::uint32_t size = 0;  // bytes of a string, elements, members
+  union {
+    std::int64_t integer = 0;
+    std::uint64_t unsigned_integer;
+    double number;
+    const char* text;
+    std::size_t first;  // while it is built: the place of the children
+    const JsonNode* children;
+  };
+};
+
 namespace {
 
 namespace json = boost::json;
+using Node = JsonNode;
 
-const json::value& node(const void* pointer) { return *static_cast<const json::value*>(pointer); }
+const Node& node(const void* pointer) { return *static_cast<const Node*>(pointer); }
+std::string_view text_of(const Node& node) { return {node.text, node.size}; }
 
-/// Builds the document. Boost's own parser rounds numbers loosely, so that a stored double would drift each
-/// time it is read and written; this one reads them exactly.
-struct Builder {
-  static constexpr std::size_t max_object_size = json::object::max_size();
-  static constexpr std::size_t max_array_size = json::array::max_size();
-  static constexpr std::size_t max_key_size = json::string::max_size();
-  static constexpr std::size_t max_string_size = json::string::max_size();
+/// Builds the document from what Boost's parser finds: values that belong to no container yet are stacked; a
+/// container that ends takes its own off the stack. Boost rounds numbers loosely, so that a stored double
+/// would drift each time it is read and written; here they are read exactly.
+class Builder {
+ public:
+  static constexpr std::size_t max_object_size = 0x7fffffff;
+  static constexpr std::size_t max_array_size = 0x7fffffff;
+  static constexpr std::size_t max_key_size = 0x7fffffff;
+  static constexpr std::size_t max_string_size = 0x7fffffff;
 
-  json::value_stack stack;
+  /// `text` has room for all strings of the document: as much as its source.
+  Builder(std::vector<Node>& nodes, char* text) : nodes_(nodes), end_(text) {}
 
-  Builder(unsigned char* scratch, std::size_t size) : stack({}, scratch, size) {}
+  /// The document's root, once all of it was read.
+  Node take() { return stack_.front(); }
 
   bool on_document_begin(json::error_code&) { return true; }
   bool on_document_end(json::error_code&) { return true; }
   bool on_object_begin(json::error_code&) { return true; }
   bool on_array_begin(json::error_code&) { return true; }
-  bool on_object_end(std::size_t count, json::error_code&) { return stack.push_object(count), true; }
-  bool on_array_end(std::size_t count, json::error_code&) { return stack.push_array(count), true; }
-  bool on_key_part(json::string_view part, std::size_t, json::error_code&) {
-    return stack.push_chars(part), true;
+  bool on_object_end(std::size_t count, json::error_code&) {
+    count = drop_repeated(count);
+    return close(JsonKind::object, count, 2 * count);
   }
-  bool on_key(json::string_view last, std::size_t, json::error_code&) { return stack.push_key(last), true; }
-  bool on_string_part(json::string_view part, std::size_t, json::error_code&) {
-    return stack.push_chars(part), true;
-  }
-  bool on_string(json::string_view last, std::size_t, json::error_code&) {
-    return stack.push_string(last), true;
-  }
+  bool on_array_end(std::size_t count, json::error_code&) { return close(JsonKind::array, count, count); }
+  bool on_key_part(json::string_view part, std::size_t, json::error_code&) { return copy(part); }
+  bool on_key(json::string_view last, std::size_t size, json::error_code&) { return finish(last, size); }
+  bool on_string_part(json::string_view part, std::size_t, json::error_code&) { return copy(part); }
+  bool on_string(json::string_view last, std::size_t size, json::error_code&) { return finish(last, size); }
   bool on_number_part(json::string_view, json::error_code&) { return true; }
   bool on_int64(std::int64_t value, json::string_view, json::error_code&) {
-    return stack.push_int64(value), true;
+    push(JsonKind::integer).integer = value;
+    return true;
   }
   bool on_uint64(std::uint64_t value, json::string_view, json::error_code&) {
-    return stack.push_uint64(value), true;
+    auto& made = push(JsonKind::integer);
+    made.unsigned_integer = value;
+    made.large = true;
+    return true;
   }
   bool on_double(double rough, json::string_view text, json::error_code&) {
     // Where the text is beyond all doubles, `exact` is not touched: infinite or zero, as Boost says.
     double exact = rough;
     std::from_chars(text.data(), text.data() + text.size(), exact);
-    return stack.push_double(exact), true;
+    push(JsonKind::number).number = exact;
+    return true;
   }
-  bool on_bool(bool value, json::error_code&) { return stack.push_bool(value), true; }
-  bool on_null(json::error_code&) { return stack.push_null(), true; }
+  bool on_bool(bool value, json::error_code&) {
+    push(JsonKind::boolean).boolean = value;
+    return true;
+  }
+  bool on_null(json::error_code&) { return push(JsonKind::null), true; }
   bool on_comment_part(json::string_view, json::error_code&) { return true; }
   bool on_comment(json::string_view, json::error_code&) { return true; }
+
+ private:
+  Node& push(JsonKind kind) {
+    auto& made = stack_.emplace_back();
+    made.kind = kind;
+    return made;
+  }
+
+  bool copy(json::string_view part) {
+    std::memcpy(end_, part.data(), part.size());
+    end_ += part.size();
+    return true;
+  }
+
+  bool finish(json::string_view last, std::size_t size) {
+    copy(last);
+    auto& made = push(JsonKind::string);
+    made.size = static_cast<std::uint32_t>(size);
+    made.text = end_ - size;
+    return true;
+  }
+
+  bool close(JsonKind kind, std::size_t count, std::size_t nodes) {
+    const auto begin = stack_.end() - static_cast<std::ptrdiff_t>(nodes);
+    const auto first = nodes_.size();
+    nodes_.insert(nodes_.end(), begin, stack_.end());
+    stack_.erase(begin, stack_.end());
+    auto& made = push(kind);
+    made.size = static_cast<std::uint32_t>(count);
+    made.first = first;
+    return true;
+  }
+
+  /// Of a name that stands twice the last value counts, in the place of the first. Returns what is left.
+  std::size_t drop_repeated(std::size_t count) {
+    auto* members = stack_.data() + stack_.size() - 2 * count;
+    if (!has_repeated(members, count)) return count;
+    std::unordered_map<std::string_view, std::size_t> places;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto [place, is_new] = places.emplace(text_of(members[2 * i]), kept);
+      if (is_new) members[2 * kept++] = members[2 * i];
+      members[2 * place->second + 1] = members[2 * i + 1];
+    }
+    stack_.resize(stack_.size() - 2 * (count - kept));
+    return kept;
+  }
+
+  static bool has_repeated(const Node* members, std::size_t count) {
+    constexpr std::size_t kFew = 16;
+    if (count > kFew) return true;  // not known yet; looked up in a table
+    for (std::size_t i = 1; i < count; ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        if (text_of(members[2 * i]) == text_of(members[2 * j])) return true;
+      }
+    }
+    return false;
+  }
+
+  boost::container::small_vector<Node, 48> stack_;
+  std::vector<Node>& nodes_;
+  char* end_;
 };
 
-void append(std::string& out, const json::value& value);
+void append(std::string& out, const Node& value);
 
-void append(std::string& out, const json::array& array) {
-  out += '[';
-  for (const auto& element : array) {
-    if (&element != array.data()) out += ',';
-    append(out, element);
+void append_children(std::string& out, const Node& value) {
+  const bool object = value.kind == JsonKind::object;
+  out += object ? '{' : '[';
+  for (std::size_t i = 0; i < value.size; ++i) {
+    if (i != 0) out += ',';
+    if (object) {
+      append_json_string(out, text_of(value.children[2 * i]));
+      out += ':';
+    }
+    append(out, value.children[object ? 2 * i + 1 : i]);
   }
-  out += ']';
+  out += object ? '}' : ']';
 }
 
-void append(std::string& out, const json::object& object) {
-  out += '{';
-  for (const auto& member : object) {
-    if (&member != &*object.begin()) out += ',';
-    append_json_string(out, {member.key().data(), member.key().size()});
-    out += ':';
-    append(out, member.value());
-  }
-  out += '}';
-}
-
-void append(std::string& out, const json::value& value) {
-  if (const auto* array = value.if_array()) return append(out, *array);
-  if (const auto* object = value.if_object()) return append(out, *object);
-  if (const auto* text = value.if_string()) return append_json_string(out, {text->data(), text->size()});
-  if (const auto* number = value.if_double()) return append_json_number(out, *number);
-  if (const auto* integer = value.if_int64()) {
-    out += fmt::format_int(*integer).c_str();
-  } else if (const auto* large = value.if_uint64()) {
-    out += fmt::format_int(*large).c_str();
-  } else if (const auto* boolean = value.if_bool()) {
-    out += *boolean ? "true" : "false";
-  } else {
-    out += "null";
+void append(std::string& out, const Node& value) {
+  switch (value.kind) {
+    case JsonKind::null:
+      out += "null";
+      break;
+    case JsonKind::boolean:
+      out += value.boolean ? "true" : "false";
+      break;
+    case JsonKind::integer:
+      out += value.large ? fmt::format_int(value.unsigned_integer).c_str()
+                         : fmt::format_int(value.integer).c_str();
+      break;
+    case JsonKind::number:
+      append_json_number(out, value.number);
+      break;
+    case JsonKind::string:
+      append_json_string(out, text_of(value));
+      break;
+    case JsonKind::array:
+    case JsonKind::object:
+      append_children(out, value);
+      break;
   }
 }
 
 }  // namespace
 
-// Small documents, the usual case, live entirely in the inline buffer.
 struct JsonDocument::Body {
-  std::array<unsigned char, 2048> buffer;
-  json::monotonic_resource resource{buffer.data(), buffer.size()};
-  // Of the same storage, so that the parsed value is moved into it and not copied.
-  json::value root = json::value(json::storage_ptr(&resource));
+  std::vector<JsonNode> nodes;
+  std::unique_ptr<char[]> text;
+  JsonNode root;
+
+  void resolve(JsonNode& value) const {
+    if (value.kind == JsonKind::array || value.kind == JsonKind::object)
+      value.children = nodes.data() + value.first;
+  }
 };
 
 JsonDocument::JsonDocument(std::unique_ptr<Body> body) noexcept : body_(std::move(body)) {}
@@ -124,12 +225,13 @@ Result<JsonDocument> JsonDocument::parse(std::string_view text, JsonLimits limit
                 fmt::format("JSON text has {} bytes; the limit is {}", text.size(), limits.bytes),
                 {{"limit", std::to_string(limits.bytes)}});
   }
-  auto body = std::make_unique_for_overwrite<Body>();
+  constexpr std::size_t kUsualNodes = 24;
+  auto body = std::make_unique<Body>();
+  body->nodes.reserve(kUsualNodes);
+  body->text = std::make_unique_for_overwrite<char[]>(text.size() + 1);
   json::parse_options options;
   options.max_depth = limits.depth;
-  std::array<unsigned char, 1024> scratch;
-  json::basic_parser<Builder> parser(options, scratch.data(), scratch.size());
-  parser.handler().stack.reset(&body->resource);
+  json::basic_parser<Builder> parser(options, body->nodes, body->text.get());
   json::error_code error;
   const auto consumed = parser.write_some(false, text.data(), text.size(), error);
   if (!error && consumed != text.size()) error = json::error::extra_data;
@@ -141,32 +243,15 @@ Result<JsonDocument> JsonDocument::parse(std::string_view text, JsonLimits limit
     return fail(Code::malformed_json, fmt::format("not valid JSON at byte {}: {}", consumed, error.message()),
                 {{"offset", std::to_string(consumed)}});
   }
-  body->root = parser.handler().stack.release();
+  body->root = parser.handler().take();
+  for (auto& value : body->nodes) body->resolve(value);
+  body->resolve(body->root);
   return JsonDocument(std::move(body));
 }
 
 JsonValue JsonDocument::root() const noexcept { return JsonValue(&body_->root); }
 
-JsonKind JsonValue::kind() const noexcept {
-  switch (node(node_).kind()) {
-    case json::kind::null:
-      return JsonKind::null;
-    case json::kind::bool_:
-      return JsonKind::boolean;
-    case json::kind::int64:
-    case json::kind::uint64:
-      return JsonKind::integer;
-    case json::kind::double_:
-      return JsonKind::number;
-    case json::kind::string:
-      return JsonKind::string;
-    case json::kind::array:
-      return JsonKind::array;
-    case json::kind::object:
-      return JsonKind::object;
-  }
-  return JsonKind::null;
-}
+JsonKind JsonValue::kind() const noexcept { return node(node_).kind; }
 
 std::string_view JsonValue::kind_name() const noexcept {
   constexpr std::array<std::string_view, 7> kNames{"null",   "boolean", "integer", "number",
@@ -175,61 +260,59 @@ std::string_view JsonValue::kind_name() const noexcept {
 }
 
 std::optional<bool> JsonValue::as_boolean() const noexcept {
-  if (const auto* value = node(node_).if_bool()) return *value;
-  return std::nullopt;
+  if (kind() != JsonKind::boolean) return std::nullopt;
+  return node(node_).boolean;
 }
 
 std::optional<std::int64_t> JsonValue::as_integer() const noexcept {
-  if (const auto* value = node(node_).if_int64()) return *value;
-  return std::nullopt;
+  if (kind() != JsonKind::integer || node(node_).large) return std::nullopt;
+  return node(node_).integer;
 }
 
 std::optional<std::uint64_t> JsonValue::as_unsigned() const noexcept {
-  if (const auto* value = node(node_).if_uint64()) return *value;
-  if (const auto* value = node(node_).if_int64(); value != nullptr && *value >= 0) {
-    return static_cast<std::uint64_t>(*value);
-  }
-  return std::nullopt;
+  const auto& value = node(node_);
+  if (value.kind != JsonKind::integer) return std::nullopt;
+  if (value.large) return value.unsigned_integer;
+  if (value.integer < 0) return std::nullopt;
+  return static_cast<std::uint64_t>(value.integer);
 }
 
 std::optional<double> JsonValue::as_number() const noexcept {
   const auto& value = node(node_);
-  if (const auto* number = value.if_double())
-    return std::isfinite(*number) ? std::optional(*number) : std::nullopt;
-  if (const auto* integer = value.if_int64()) return static_cast<double>(*integer);
-  if (const auto* large = value.if_uint64()) return static_cast<double>(*large);
-  return std::nullopt;
+  if (value.kind == JsonKind::number)
+    return std::isfinite(value.number) ? std::optional(value.number) : std::nullopt;
+  if (value.kind != JsonKind::integer) return std::nullopt;
+  return value.large ? static_cast<double>(value.unsigned_integer) : static_cast<double>(value.integer);
 }
 
 std::optional<std::string_view> JsonValue::as_string() const noexcept {
-  if (const auto* value = node(node_).if_string()) return std::string_view(value->data(), value->size());
-  return std::nullopt;
+  if (kind() != JsonKind::string) return std::nullopt;
+  return text_of(node(node_));
 }
 
 std::size_t JsonValue::size() const noexcept {
-  if (const auto* array = node(node_).if_array()) return array->size();
-  if (const auto* object = node(node_).if_object()) return object->size();
-  return 0;
+  return kind() == JsonKind::array || kind() == JsonKind::object ? node(node_).size : 0;
 }
 
 JsonValue JsonValue::at(std::size_t index) const noexcept {
   PAWL_ASSERT(index < size(), "a JSON index is within its container", index, size());
-  if (const auto* array = node(node_).if_array()) return JsonValue(&(*array)[index]);
-  return JsonValue(&(node(node_).if_object()->begin() + static_cast<std::ptrdiff_t>(index))->value());
+  return JsonValue(&node(node_).children[kind() == JsonKind::object ? 2 * index + 1 : index]);
 }
 
 std::string_view JsonValue::key_at(std::size_t index) const noexcept {
-  const auto* object = node(node_).if_object();
-  PAWL_ASSERT(object != nullptr && index < object->size(), "a JSON member index is within its object", index);
-  const auto key = (object->begin() + static_cast<std::ptrdiff_t>(index))->key();
-  return {key.data(), key.size()};
+  PAWL_ASSERT(kind() == JsonKind::object && index < size(), "a JSON member index is within its object",
+              index);
+  return text_of(node(node_).children[2 * index]);
 }
 
-std::optional<JsonValue> JsonValue::find(std::string_view key) const noexcept {
-  const auto* object = node(node_).if_object();
-  if (object == nullptr) return std::nullopt;
-  if (const auto* value = object->if_contains(json::string_view(key.data(), key.size())))
-    return JsonValue(value);
+std::optional<JsonValue> JsonValue::find(std::string_view key, std::size_t likely) const noexcept {
+  const auto& object = node(node_);
+  if (object.kind != JsonKind::object) return std::nullopt;
+  const auto is = [&](std::size_t i) { return text_of(object.children[2 * i]) == key; };
+  if (likely < object.size && is(likely)) return at(likely);
+  for (std::size_t i = 0; i < object.size; ++i) {
+    if (is(i)) return at(i);
+  }
   return std::nullopt;
 }
 

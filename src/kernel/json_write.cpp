@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "kernel/json_text.hpp"
 #include "kernel/utf8.hpp"
@@ -48,16 +49,33 @@ JsonWriter& JsonWriter::key(std::string_view name) {
 
 JsonWriter& JsonWriter::field(std::string_view identifier) {
   if (text_.capacity() < kFirstBytes) text_.reserve(kFirstBytes);
-  separate();
-  text_.append(1, '"').append(identifier).append("\":");
+  const auto before = text_.size();
+  const std::size_t comma = need_comma_ ? 1 : 0;
+  const auto after = before + comma + identifier.size() + 3;
+  // The library of g++ 12 may hand over a larger size than was asked for.
+  text_.resize_and_overwrite(after, [&](char* bytes, std::size_t) {
+    auto* to = bytes + before;
+    if (comma != 0) *to++ = ',';
+    *to++ = '"';
+    std::memcpy(to, identifier.data(), identifier.size());
+    bytes[after - 2] = '"';
+    bytes[after - 1] = ':';
+    return after;
+  });
   need_comma_ = false;
   return *this;
 }
 
 JsonWriter& JsonWriter::null() { return raw("null"); }
 JsonWriter& JsonWriter::boolean(bool value) { return raw(value ? "true" : "false"); }
-JsonWriter& JsonWriter::integer(std::int64_t value) { return raw(fmt::format_int(value).c_str()); }
-JsonWriter& JsonWriter::integer(std::uint64_t value) { return raw(fmt::format_int(value).c_str()); }
+JsonWriter& JsonWriter::integer(std::int64_t value) {
+  const fmt::format_int digits(value);
+  return raw({digits.data(), digits.size()});
+}
+JsonWriter& JsonWriter::integer(std::uint64_t value) {
+  const fmt::format_int digits(value);
+  return raw({digits.data(), digits.size()});
+}
 
 JsonWriter& JsonWriter::number(double value) {
   if (!std::isfinite(value)) {

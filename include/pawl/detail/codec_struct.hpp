@@ -117,7 +117,7 @@ struct Codec {
   static bool read(JsonValue in, T& out, DecodeFailure& why) {
     if (in.kind() != JsonKind::object) return why.refuse("object", in);
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return (read_field(in, detail::field_names<T>[I], boost::pfr::get<I>(out), why) && ...);
+      return (read_field(in, I, boost::pfr::get<I>(out), why) && ...);
     }(std::make_index_sequence<boost::pfr::tuple_size_v<T>>{});
   }
 
@@ -133,8 +133,9 @@ struct Codec {
   }
 
   template <class F>
-  static bool read_field(JsonValue in, std::string_view name, F& field, DecodeFailure& why) {
-    const auto member = in.find(name);
+  static bool read_field(JsonValue in, std::size_t index, F& field, DecodeFailure& why) {
+    const auto name = detail::field_names<T>[index];
+    const auto member = in.find(name, index);  // what was encoded here has its fields in this order
     if (member) return Codec<F>::read(*member, field, why) || why.in_field(name);
     if constexpr (detail::is_required<F>) {
       why.refuse(Code::missing_field, "is required");
