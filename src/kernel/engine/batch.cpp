@@ -46,19 +46,21 @@ void EngineCore::drain() {
   bool more = false;
   {
     const std::lock_guard lock(queue_mutex_);
-    const auto count = std::min(queue_.size(), options_.batch);
-    requests.reserve(count);
-    std::move(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(count),
-              std::back_inserter(requests));
-    queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(count));
+    if (queue_.size() <= options_.batch) {
+      requests.swap(queue_);
+    } else {
+      const auto end = queue_.begin() + static_cast<std::ptrdiff_t>(options_.batch);
+      requests.assign(std::make_move_iterator(queue_.begin()), std::make_move_iterator(end));
+      queue_.erase(queue_.begin(), end);
+    }
     more = !queue_.empty();
     drain_scheduled_ = more;
   }
-  run_batch(std::move(requests));
+  run_batch(requests);
   if (more) lane_->post([this] { drain(); });
 }
 
-void EngineCore::run_batch(std::vector<Request> requests) {
+void EngineCore::run_batch(std::span<Request> requests) {
   Batch batch;
   batch.answers.reserve(requests.size());
   batch.by_id.reserve(requests.size());
@@ -69,14 +71,14 @@ void EngineCore::run_batch(std::vector<Request> requests) {
     const auto code = outcome ? std::nullopt : std::optional(outcome.error().code());
     if (batch.lost) {
       const auto error = outcome.error();
-      batch.answers.push_back({std::move(request), std::move(outcome)});
+      batch.answers.push_back({&request, std::move(outcome)});
       fail_batch(std::exchange(batch, {}), error);
     } else if (code == Code::store_io && request.internal) {
       // The instance's data could not be read; what the engine itself wants is not lost by that.
       again_later(std::move(request));
     } else {
       if (code) ++(code == Code::version_conflict ? conflicts_ : refused_);
-      batch.answers.push_back({std::move(request), std::move(outcome)});
+      batch.answers.push_back({&request, std::move(outcome)});
     }
   }
   const auto flushed = flush_ephemerals(batch);
@@ -89,7 +91,7 @@ void EngineCore::run_batch(std::vector<Request> requests) {
   }
   runtime_.fault("engine.answer");
   for (auto& answer : batch.answers) {
-    if (answer.request.done) answer.request.done(std::move(answer.outcome));
+    if (answer.request->done) answer.request->done(std::move(answer.outcome));
   }
 }
 
@@ -119,10 +121,10 @@ void EngineCore::fail_batch(Batch batch, const Error& error) {
             : Error(Code::outcome_unknown,
                     "the store failed while committing; open it again to see: " + error.to_string());
   for (auto& answer : batch.answers) {
-    if (answer.request.internal && full) {
-      again_later(std::move(answer.request));
-    } else if (answer.request.done) {
-      answer.request.done(fail(told));
+    if (answer.request->internal && full) {
+      again_later(std::move(*answer.request));
+    } else if (answer.request->done) {
+      answer.request->done(fail(told));
     }
   }
   if (full) restore_ephemerals(std::move(batch.ephemerals));
@@ -155,31 +157,46 @@ Result<std::optional<std::vector<Instance>>> EngineCore::repeated(const Request&
   return outcome;
 }
 
+/// The target's instance as the open batch has left it, else as it is durable.
 Result<Draft> EngineCore::draft_of(const Batch& batch, const Target& target) {
-  if (const auto found = batch.by_id.find(target.id); found != batch.by_id.end())
-    return batch.drafts[found->second];
-  Draft draft{.id = target.id, .machine = target.machine, .key = target.key};
+  if (const auto found = batch.by_id.find(target.id); found != batch.by_id.end()) {
+    const auto& open = batch.drafts[found->second];
+    return Draft{.id = open.id,
+                 .exists = open.exists,
+                 .machine = open.machine,
+                 .state = open.state,
+                 .generation = open.generation,
+                 .version = open.version,
+                 .seq = open.seq,
+                 .created_at = open.created_at,
+                 .at = open.at,
+                 .key = open.key,
+                 .partition = open.partition,
+                 .data = open.data,
+                 .extras = open.extras};
+  }
   const auto* head = heads_.find(target.id);
-  if (head == nullptr) return draft;
+  if (head == nullptr) return Draft{.id = target.id, .machine = target.machine, .key = target.key};
   if (!target.key.empty() && head->key.view() != target.key) {
     return fail(Code::duplicate_instance,
                 fmt::format("the keys \"{}\" and \"{}\" have the same id", target.key, head->key.view()));
   }
-  draft.exists = true;
-  draft.machine = head->machine;
-  draft.state = head->state;
-  draft.generation = head->generation;
-  draft.version = head->version;
-  draft.seq = head->seq;
-  draft.created_at = head->created_at;
-  draft.at = head->at;
-  draft.key = head->key.view();
-  draft.partition = partitions_[head->partition];
+  Draft draft{.id = head->id,
+              .exists = true,
+              .machine = head->machine,
+              .state = head->state,
+              .generation = head->generation,
+              .version = head->version,
+              .seq = head->seq,
+              .created_at = head->created_at,
+              .at = head->at,
+              .key = head->key.view(),
+              .partition = partitions_[head->partition],
+              .data = head->data.view()};
   if (head->extras) draft.extras = *head->extras;
   if (head->data.empty()) {
-    PAWL_TRY(draft.data, load_data(head->id, head->machine, head->seq));
-  } else {
-    draft.data = head->data.view();
+    PAWL_TRY(const auto data, load_data(head->id, head->machine, head->seq));
+    draft.set_data(data);
   }
   return draft;
 }
@@ -254,12 +271,14 @@ Result<std::vector<Instance>> EngineCore::decide_request(Batch& batch, Request& 
     if (!changes[i]) continue;
     staged[i].seq = seq++;
     if (request.done) outcome.push_back(to_instance(staged[i]));
-    if (!staged[i].partition.empty()) batch.partitions[staged[i].partition] = staged[i].seq;
+    if (!staged[i].partition.empty()) batch.partitions[std::string(staged[i].partition)] = staged[i].seq;
     const auto [place, added] = batch.by_id.emplace(staged[i].id, batch.drafts.size());
     if (added) {
       batch.drafts.push_back(std::move(staged[i]));
     } else {
-      batch.drafts[place->second] = std::move(staged[i]);
+      auto& older = batch.drafts[place->second];
+      if (staged[i].text.empty()) staged[i].text = std::move(older.text);  // the data did not change
+      older = std::move(staged[i]);
     }
     ++batch.entries;
   }
@@ -297,8 +316,8 @@ Result<Seq> EngineCore::write(const std::vector<Draft>& staged,
     entries.push_back({.id = draft.id,
                        .kind = change.kind,
                        .machine = registry_.machine_name(draft.machine),
-                       .key = begins ? std::string_view(draft.key) : std::string_view{},
-                       .partition = begins ? std::string_view(draft.partition) : std::string_view{},
+                       .key = begins ? draft.key : std::string_view{},
+                       .partition = begins ? draft.partition : std::string_view{},
                        .version = draft.version,
                        .generation = draft.generation,
                        .prev = draft.seq,
@@ -331,7 +350,7 @@ void EngineCore::publish(Batch& batch) {
       if (had || !draft.extras.empty()) {
         acted.push_back({draft.id, draft.machine, had ? std::move(head->extras) : nullptr});
       }
-      publish_draft(draft);
+      publish_draft(draft, head);
     }
     evict();
     if (heads_.slots() > 2 * heads_.size() + 1024) heads_.compact();
@@ -344,35 +363,32 @@ void EngineCore::publish(Batch& batch) {
   schedule_maintenance();
 }
 
-void EngineCore::publish_draft(Draft& draft) {
-  auto* head = heads_.find(draft.id);
-  if (head != nullptr &&
-      head->created_at != draft.created_at) {  // the next generation is listed behind the others
-    remove_head(*head);
-    head = nullptr;
-  }
-  if (head == nullptr) {
+void EngineCore::publish_draft(Draft& draft, Head* head) {
+  if (head == nullptr || head->created_at != draft.created_at) {
     Head made;
     made.id = draft.id;
     made.machine = draft.machine;
     made.key = CompactText(draft.key);
+    made.data = CompactText(draft.data);
     made.created_at = draft.created_at;
     made.partition = static_cast<std::uint32_t>(partition_number(draft.partition));
+    // The next generation is listed behind the others. The draft's texts may be those of the old head.
+    if (head != nullptr) remove_head(*head);
     if (made.partition != 0) partition_members_[made.partition].push_back(draft.id);
     head = &heads_.insert(std::move(made));
   } else {
     --counts_[{head->machine, head->state}];
     cached_bytes_ -= head->data.view().size();
+    if (!draft.text.empty()) head->data = std::move(draft.text);
   }
   head->state = draft.state;
   head->generation = static_cast<std::uint32_t>(draft.generation);
   head->version = draft.version;
   head->seq = draft.seq;
   head->at = draft.at;
-  head->data = CompactText(draft.data);
   head->extras = draft.extras.empty() ? nullptr : std::make_unique<Extras>(std::move(draft.extras));
   if (head->partition != 0) partition_seqs_[head->partition] = draft.seq;
-  cached_bytes_ += draft.data.size();
+  cached_bytes_ += head->data.view().size();
   ++counts_[{head->machine, head->state}];
 }
 
@@ -383,12 +399,12 @@ void EngineCore::remove_head(const Head& head) {
   heads_.erase(InstanceId(head.id));
 }
 
-std::size_t EngineCore::partition_number(const std::string& partition) {
+std::size_t EngineCore::partition_number(std::string_view partition) {
   if (partition.empty()) return 0;
   const auto [place, added] =
       partition_numbers_.emplace(partition, static_cast<std::uint32_t>(partitions_.size()));
   if (added) {
-    partitions_.push_back(partition);
+    partitions_.emplace_back(partition);
     partition_seqs_.push_back(0);
     partition_members_.emplace_back();
   }

@@ -157,7 +157,7 @@ void EngineCore::close() {
   // The lane goes first, so that nothing new is decided or started. Then those who wait are answered, jobs
   // among them, and only then the jobs are awaited.
   lane_owner_.reset();
-  std::deque<Request> waiting;
+  std::vector<Request> waiting;
   {
     const std::lock_guard lock(queue_mutex_);
     waiting.swap(queue_);

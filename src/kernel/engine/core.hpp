@@ -127,7 +127,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
     std::shared_ptr<Gate> gate;
   };
   struct Answer {
-    Request request;
+    Request* request;
     Result<std::vector<Instance>> outcome;
   };
   /// What a batch has decided so far.
@@ -148,7 +148,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
 
   // The lane's work (batch.cpp).
   void drain();
-  void run_batch(std::vector<Request> requests);
+  void run_batch(std::span<Request> requests);
   Result<std::vector<Instance>> decide_or_refuse(Batch& batch, Request& request);
   Result<std::vector<Instance>> decide_request(Batch& batch, Request& request);
   Result<std::optional<std::vector<Instance>>> repeated(const Request& request);
@@ -161,10 +161,10 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void publish(Batch& batch);
   void fail_batch(Batch batch, const Error& error);
   void again_later(Request request);
-  void publish_draft(Draft& draft);
+  void publish_draft(Draft& draft, Head* head);
   void remove_head(const Head& head);
   void evict();
-  std::size_t partition_number(const std::string& partition);
+  std::size_t partition_number(std::string_view partition);
   Result<std::string> load_data(const InstanceId& id, std::uint16_t machine, Seq seq) const;
   Instance to_instance(const Draft& draft) const;
   Instance to_instance(const Head& head) const;
@@ -213,14 +213,14 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::unique_ptr<Store> store_;
 
   mutable std::mutex queue_mutex_;
-  std::deque<Request> queue_;
+  std::vector<Request> queue_;
   bool drain_scheduled_ = false;
   bool stopped_ = false;
 
   mutable std::shared_mutex heads_mutex_;
   HeadTable heads_;
   std::map<std::pair<std::uint16_t, std::uint16_t>, std::size_t> counts_;  // by machine and state
-  std::vector<std::string> partitions_{""};
+  std::deque<std::string> partitions_{""};  // a draft views its partition's name
   std::vector<Seq> partition_seqs_{0};
   std::map<std::string, std::uint32_t, std::less<>> partition_numbers_;
   std::vector<std::vector<InstanceId>> partition_members_{{}};

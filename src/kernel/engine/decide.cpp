@@ -43,7 +43,8 @@ class Decider {
   Result<std::size_t> event_of_type(std::string_view type) const;
   bool drop_work(std::int64_t number, std::uint32_t attempt);
   void set_state(std::size_t state);
-  Change record(EntryKind kind, std::string event, std::string payload);
+  Change record(EntryKind kind, std::string_view event, std::string_view payload);
+  Change record_own(EntryKind kind, std::string_view event, std::string_view payload);
   Change consume(EntryKind kind, const std::string& name, const Result<std::size_t>& event,
                  const std::string& payload, const std::optional<Error>& refused, const Error* cause);
   Result<std::int64_t> next_number();
@@ -60,13 +61,14 @@ class Decider {
 
 Result<void> Decider::check_alive() const {
   if (!draft_.exists) {
-    return fail(Code::unknown_instance, fmt::format("there is no {}", who()), {{"key", draft_.key}});
+    return fail(Code::unknown_instance, fmt::format("there is no {}", who()),
+                {{"key", std::string(draft_.key)}});
   }
   if (draft_.state >= Registry::kUnknown) {
     return fail(Code::unknown_state,
                 fmt::format("{} is in the state \"{}\", which this program does not know", who(),
                             registry_.state_name(draft_.machine, draft_.state)),
-                {{"key", draft_.key}});
+                {{"key", std::string(draft_.key)}});
   }
   return {};
 }
@@ -170,19 +172,27 @@ bool Decider::drop_work(std::int64_t number, std::uint32_t attempt) {
          }) == 1;
 }
 
-Change Decider::record(EntryKind kind, std::string event, std::string payload) {
-  if (next_data_) draft_.data = *std::move(next_data_);
+/// The texts must outlive the batch.
+Change Decider::record(EntryKind kind, std::string_view event, std::string_view payload) {
+  if (next_data_) draft_.set_data(*next_data_);
   if (next_state_) draft_.state = static_cast<std::uint16_t>(*next_state_);
   draft_.extras = std::move(extras_);
   draft_.version += 1;
   draft_.at = now_;
   change_.kind = kind;
-  change_.event = std::move(event);
-  change_.payload = std::move(payload);
+  change_.event = event;
+  change_.payload = payload;
   std::erase_if(change_.new_work, [&](std::int64_t number) {
     return std::ranges::find(draft_.extras.work, number, &WorkRecord::number) == draft_.extras.work.end();
   });
   return std::move(change_);
+}
+
+/// The texts are copied.
+Change Decider::record_own(EntryKind kind, std::string_view event, std::string_view payload) {
+  change_.own_event = CompactText(event);
+  change_.own_payload = CompactText(payload);
+  return record(kind, change_.own_event.view(), change_.own_payload.view());
 }
 
 /// Fires the event that a timer or a piece of work ends in. Where it is refused, that is recorded as an entry
@@ -193,7 +203,7 @@ Change Decider::consume(EntryKind kind, const std::string& name, const Result<st
   auto taken = refused ? Result<void>(fail(*refused)) : check_alive();
   if (taken && !event) taken = fail(event.error());
   if (taken) taken = take_event(*event, nullptr, payload);
-  if (taken) return record(EntryKind::fired, definition().events[*event].name, payload);
+  if (taken) return record_own(EntryKind::fired, definition().events[*event].name, payload);
   extras_ = before;
   change_ = {};
   next_data_.reset();
@@ -202,20 +212,21 @@ Change Decider::consume(EntryKind kind, const std::string& name, const Result<st
   reason.begin_object().key("refused").string(taken.error().to_string());
   if (cause != nullptr) reason.key("error").string(cause->to_string());
   reason.end_object();
-  return record(kind, name, reason.take().value_or("{}"));
+  return record_own(kind, name, reason.take().value_or("{}"));
 }
 
 Decision Decider::operator()(const CreateInstance& create) {
   if (draft_.exists) {
     const bool finished = registry_.finished(draft_.machine, draft_.state);
     if (!finished) {
-      return fail(Code::duplicate_instance, fmt::format("{} exists already", who()), {{"key", draft_.key}});
+      return fail(Code::duplicate_instance, fmt::format("{} exists already", who()),
+                  {{"key", std::string(draft_.key)}});
     }
     if (!definition().generations) {
       return fail(
           Code::finished_instance,
           fmt::format("{} is finished; {} does not allow another generation", who(), definition().name),
-          {{"key", draft_.key}});
+          {{"key", std::string(draft_.key)}});
     }
     if (!create.partition.empty() && create.partition != draft_.partition) {
       return fail(Code::wrong_partition,
@@ -237,7 +248,7 @@ Decision Decider::operator()(const SendEvent& send) {
   if (send.expected_version && *send.expected_version != draft_.version) {
     return fail(Code::version_conflict,
                 fmt::format("{} has version {}, expected {}", who(), draft_.version, *send.expected_version),
-                {{"key", draft_.key}, {"version", std::to_string(draft_.version)}});
+                {{"key", std::string(draft_.key)}, {"version", std::to_string(draft_.version)}});
   }
   PAWL_CHECK(take_event(send.event, send.typed.get(), send.payload));
   return record(EntryKind::fired, definition().events[send.event].name, send.payload);
@@ -259,7 +270,7 @@ Decision Decider::operator()(const BeginWork& begin) {
   if (!draft_.exists || work == extras_.work.end()) return std::nullopt;
   work->attempt += 1;
   work->not_before.reset();
-  return record(EntryKind::work, work->name, fmt::format("{{\"attempt\":{}}}", work->attempt));
+  return record_own(EntryKind::work, work->name, fmt::format("{{\"attempt\":{}}}", work->attempt));
 }
 
 Decision Decider::operator()(const FinishWork& finish) {
@@ -267,7 +278,7 @@ Decision Decider::operator()(const FinishWork& finish) {
   if (!draft_.exists || work == extras_.work.end()) return std::nullopt;
   const auto name = work->name;
   if (!drop_work(finish.number, finish.attempt)) return std::nullopt;
-  if (!finish.event) return record(EntryKind::work, name, R"({"done":true})");
+  if (!finish.event) return record_own(EntryKind::work, name, R"({"done":true})");
   return consume(EntryKind::work, name, event_of_type(finish.event->type), finish.event->payload,
                  finish.refused, nullptr);
 }
@@ -290,7 +301,7 @@ Decision Decider::operator()(const FailWork& failed) {
   reason.begin_object().key("attempt").integer(std::int64_t{failed.attempt});
   reason.key("error").string(failed.error.to_string());
   reason.key("again").boolean(failed.not_before.has_value()).end_object();
-  return record(EntryKind::work, name, reason.take().value_or("{}"));
+  return record_own(EntryKind::work, name, reason.take().value_or("{}"));
 }
 
 Decision Decider::operator()(const AcknowledgeMessage& acknowledge) {
@@ -303,7 +314,7 @@ Decision Decider::operator()(const AcknowledgeMessage& acknowledge) {
   outcome.end_object();
   const auto event = message->event;
   extras_.outbox.erase(message);
-  return record(EntryKind::message, event, outcome.take().value_or("{}"));
+  return record_own(EntryKind::message, event, outcome.take().value_or("{}"));
 }
 
 Decision Decider::operator()(const RecoverInstance&) {
@@ -314,7 +325,7 @@ Decision Decider::operator()(const RecoverInstance&) {
   next_state_ = *target;
   JsonWriter payload;
   payload.begin_object().key("from").string(from).end_object();
-  return record(EntryKind::recovery, "recovery", payload.take().value_or("{}"));
+  return record_own(EntryKind::recovery, "recovery", payload.take().value_or("{}"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernel/engine/heads.hpp"
 #include "kernel/engine/records.hpp"
 #include "kernel/engine/registry.hpp"
 #include "pawl/effects.hpp"
@@ -20,7 +21,8 @@
 
 namespace pawl {
 
-/// An instance while a batch is being decided: the newest head, durable or not.
+/// An instance while a batch is being decided: the newest head, durable or not. Its texts are views of the
+/// head or of the request, which both outlive the batch, and of `text`.
 struct Draft {
   InstanceId id;
   bool exists = false;
@@ -31,17 +33,25 @@ struct Draft {
   Seq seq = 0;
   Time created_at{};
   Time at{};
-  std::string key;
-  std::string partition;
-  std::string data;
+  std::string_view key;
+  std::string_view partition;
+  std::string_view data;
+  CompactText text{};  // holds `data` where this batch has changed or loaded it
   Extras extras{};
+
+  void set_data(std::string_view changed) {
+    text = CompactText(changed);
+    data = text.view();
+  }
 };
 
 /// What a transition is to record besides the draft.
 struct Change {
   EntryKind kind = EntryKind::fired;
-  std::string event;
-  std::string payload;
+  std::string_view event;    // of the definition, or `own_event`
+  std::string_view payload;  // of the request, or `own_payload`
+  CompactText own_event;
+  CompactText own_payload;
   std::vector<Sql> sql;
   std::vector<std::int64_t> new_work;  // numbers of the work this change asks for
 };

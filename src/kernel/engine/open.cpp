@@ -148,10 +148,8 @@ Result<void> EngineCore::recover() {
     requests.push_back({.targets = {{head.machine, head.id, {}, RecoverInstance{}}}, .done = done});
   }
   for (std::size_t begin = 0; begin < requests.size(); begin += options_.batch) {
-    const auto end = std::min(requests.size(), begin + options_.batch);
-    std::vector<Request> part(std::make_move_iterator(requests.begin() + static_cast<std::ptrdiff_t>(begin)),
-                              std::make_move_iterator(requests.begin() + static_cast<std::ptrdiff_t>(end)));
-    run_batch(std::move(part));
+    const auto count = std::min(requests.size() - begin, options_.batch);
+    run_batch(std::span(requests).subspan(begin, count));
     if (failed) return fail(*std::move(failed));
   }
   return {};

@@ -51,8 +51,8 @@ Result<ListPosition> parse_list_cursor(std::string_view text) {
 Instance EngineCore::to_instance(const Draft& draft) const {
   return {.id = draft.id,
           .machine = std::string(registry_.machine_name(draft.machine)),
-          .key = draft.key,
-          .partition = draft.partition,
+          .key = std::string(draft.key),
+          .partition = std::string(draft.partition),
           .state = std::string(registry_.state_name(draft.machine, draft.state)),
           .finished = registry_.finished(draft.machine, draft.state),
           .version = draft.version,
@@ -60,7 +60,7 @@ Instance EngineCore::to_instance(const Draft& draft) const {
           .seq = draft.seq,
           .created_at = draft.created_at,
           .at = draft.at,
-          .data = draft.data,
+          .data = std::string(draft.data),
           .timers = timers_of(&draft.extras),
           .work = work_of(&draft.extras)};
 }
