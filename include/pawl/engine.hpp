@@ -122,8 +122,8 @@ class Engine {
   /// `finished_instance`, `unknown_instance`, `version_conflict`, `too_large`, `outcome_unknown`,
   /// `store_poisoned`, `disk_full`, …
   template <const auto& M, class E>
-  Result<Snapshot<M>> send(std::string key, const E& event, SendOptions options = {}) {
-    return snapshot<M>(commit(Transaction{}.send<M>(std::move(key), event, std::move(options))));
+  Result<Snapshot<M>> send(std::string key, E event, SendOptions options = {}) {
+    return snapshot<M>(commit(Transaction{}.send<M>(std::move(key), std::move(event), std::move(options))));
   }
 
   /// Several operations on instances of one partition, all or nothing; one snapshot per operation.

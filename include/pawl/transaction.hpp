@@ -69,14 +69,14 @@ class Transaction {
 
   /// Sends an event to an instance.
   template <const auto& M, class E>
-  Transaction&& send(std::string key, const E& event, SendOptions options = {}) && {
+  Transaction&& send(std::string key, E event, SendOptions options = {}) && {
     if (auto json = keep(encode(event))) {
       add({.kind = Operation::Kind::send,
            .machine = std::string(M.traits.name),
            .key = std::move(key),
            .event = std::string(event_name<M, E>()),
            .json = *std::move(json),
-           .typed = std::make_shared<const E>(event),
+           .typed = std::make_shared<const E>(std::move(event)),
            .expected_version = options.expected_version},
           std::move(options.request_id));
     }

@@ -11,12 +11,6 @@
 namespace pawl {
 namespace {
 
-/// The drafts of one transaction: instances that an earlier operation of it has touched come first.
-Draft* find_staged(std::vector<Draft>& staged, const InstanceId& id) {
-  const auto found = std::ranges::find(staged, id, &Draft::id);
-  return found == staged.end() ? nullptr : &*found;
-}
-
 /// A refusal by the store concerns one transaction; after any other error the open batch is gone.
 bool is_refusal(Code code) {
   return code == Code::sql_refused || code == Code::sql_failed || code == Code::row_expectation_failed ||
@@ -27,7 +21,7 @@ bool is_refusal(Code code) {
 
 void EngineCore::enqueue(Request request) {
   std::unique_lock lock(queue_mutex_);
-  const bool refused = !request.internal && queue_.size() >= options_.queue;
+  const bool refused = !request.internal && waiting_ >= options_.queue;
   if (stopped_ || refused) {
     lock.unlock();
     if (!request.done) return;
@@ -37,34 +31,53 @@ void EngineCore::enqueue(Request request) {
     return;
   }
   queue_.push_back(std::move(request));
+  ++waiting_;
   // Posted under the lock: closing takes it before the lane goes away.
   if (!std::exchange(drain_scheduled_, true)) lane_->post([this] { drain(); });
 }
 
+/// Takes everything that waits at once, so that callers and the lane rarely meet, and makes batches of it.
 void EngineCore::drain() {
-  std::vector<Request> requests;
-  bool more = false;
+  if (taken_.empty()) {
+    const std::lock_guard lock(queue_mutex_);
+    taken_.swap(queue_);
+  }
+  const auto batch =
+      std::span(taken_).subspan(taken_position_, std::min(taken_.size() - taken_position_, options_.batch));
+  taken_position_ += batch.size();
+  run_batch(batch);
+  const auto decided = batch.size();
+  bool more = taken_position_ < taken_.size();
+  if (!more) {
+    taken_.clear();
+    taken_position_ = 0;
+  }
   {
     const std::lock_guard lock(queue_mutex_);
-    if (queue_.size() <= options_.batch) {
-      requests.swap(queue_);
-    } else {
-      const auto end = queue_.begin() + static_cast<std::ptrdiff_t>(options_.batch);
-      requests.assign(std::make_move_iterator(queue_.begin()), std::make_move_iterator(end));
-      queue_.erase(queue_.begin(), end);
-    }
-    more = !queue_.empty();
+    waiting_ -= decided;
+    more = more || !queue_.empty();
     drain_scheduled_ = more;
   }
-  run_batch(requests);
   if (more) lane_->post([this] { drain(); });
 }
 
+void EngineCore::Batch::reset(std::size_t requests) {
+  drafts.clear();
+  drafts.reserve(requests);
+  index.reset(requests);
+  partitions.clear();
+  answers.clear();
+  answers.reserve(requests);
+  reserved.clear();
+  ephemerals.clear();
+  entries = 0;
+  dirty = false;
+  lost = false;
+}
+
 void EngineCore::run_batch(std::span<Request> requests) {
-  Batch batch;
-  batch.answers.reserve(requests.size());
-  batch.by_id.reserve(requests.size());
-  batch.drafts.reserve(requests.size());
+  auto& batch = batch_;
+  batch.reset(requests.size());
   for (auto& request : requests) {
     auto outcome =
         poisoned_ ? Result<std::vector<Instance>>(fail(*poisoned_)) : decide_or_refuse(batch, request);
@@ -72,7 +85,8 @@ void EngineCore::run_batch(std::span<Request> requests) {
     if (batch.lost) {
       const auto error = outcome.error();
       batch.answers.push_back({&request, std::move(outcome)});
-      fail_batch(std::exchange(batch, {}), error);
+      fail_batch(batch, error);
+      batch.reset(requests.size());
     } else if (code == Code::store_io && request.internal) {
       // The instance's data could not be read; what the engine itself wants is not lost by that.
       again_later(std::move(request));
@@ -84,7 +98,7 @@ void EngineCore::run_batch(std::span<Request> requests) {
   const auto flushed = flush_ephemerals(batch);
   if (batch.dirty || !flushed) {
     if (const auto committed = flushed ? commit_batch(batch) : flushed; !committed) {
-      fail_batch(std::move(batch), committed.error());
+      fail_batch(batch, committed.error());
       return;
     }
     publish(batch);
@@ -93,6 +107,7 @@ void EngineCore::run_batch(std::span<Request> requests) {
   for (auto& answer : batch.answers) {
     if (answer.request->done) answer.request->done(std::move(answer.outcome));
   }
+  batch.reset(0);
 }
 
 Result<void> EngineCore::commit_batch(Batch& batch) {
@@ -106,7 +121,7 @@ Result<void> EngineCore::commit_batch(Batch& batch) {
 
 /// Nothing of the batch may be seen: everybody in it gets the error. What the engine itself wanted waits for
 /// the disk to have room again.
-void EngineCore::fail_batch(Batch batch, const Error& error) {
+void EngineCore::fail_batch(Batch& batch, const Error& error) {
   const bool full = error.code() == Code::disk_full;
   if (!full) {
     poisoned_ = Error(Code::store_poisoned, "the store failed and must be reopened: " + error.to_string());
@@ -159,8 +174,8 @@ Result<std::optional<std::vector<Instance>>> EngineCore::repeated(const Request&
 
 /// The target's instance as the open batch has left it, else as it is durable.
 Result<Draft> EngineCore::draft_of(const Batch& batch, const Target& target) {
-  if (const auto found = batch.by_id.find(target.id); found != batch.by_id.end()) {
-    const auto& open = batch.drafts[found->second];
+  if (const auto found = batch.index.find(batch.drafts, target.id)) {
+    const auto& open = batch.drafts[*found];
     return Draft{.id = open.id,
                  .exists = open.exists,
                  .machine = open.machine,
@@ -201,9 +216,9 @@ Result<Draft> EngineCore::draft_of(const Batch& batch, const Target& target) {
   return draft;
 }
 
-Result<void> EngineCore::check_partition(const std::vector<Draft>& staged) const {
-  for (const auto& draft : staged) {
-    const auto& first = staged.front();
+Result<void> EngineCore::check_partition() const {
+  for (const auto& draft : staged_.drafts) {
+    const auto& first = staged_.drafts.front();
     if (draft.partition == first.partition && (!draft.partition.empty() || draft.id == first.id)) continue;
     return fail(Code::wrong_partition,
                 fmt::format("a transaction stays within one partition: \"{}\" is in {}, \"{}\" in {}",
@@ -223,6 +238,22 @@ Result<std::vector<Instance>> EngineCore::decide_or_refuse(Batch& batch, Request
   return decide_request(batch, request);
 }
 
+/// Decides every operation of a transaction on a draft of its own.
+Result<void> EngineCore::decide_targets(const Batch& batch, const Request& request) {
+  staged_.drafts.clear();
+  staged_.changes.clear();
+  for (const auto& target : request.targets) {
+    if (std::ranges::find(staged_.drafts, target.id, &Draft::id) != staged_.drafts.end()) {
+      return fail(Code::invalid_argument, fmt::format("a transaction names \"{}\" twice", target.key));
+    }
+    PAWL_TRY(auto draft, draft_of(batch, target));
+    PAWL_TRY(auto change, decide(registry_, draft, target.happening, log_time()));
+    staged_.drafts.push_back(std::move(draft));
+    staged_.changes.push_back(std::move(change));
+  }
+  return check_partition();
+}
+
 /// Decides one transaction and adds it to the open batch; an error leaves the batch as it was, or lost.
 Result<std::vector<Instance>> EngineCore::decide_request(Batch& batch, Request& request) {
   PAWL_TRY(auto earlier, repeated(request));
@@ -236,20 +267,8 @@ Result<std::vector<Instance>> EngineCore::decide_request(Batch& batch, Request& 
                   {{"partition", request.guard->partition}});
     }
   }
-  std::vector<Draft> staged;
-  std::vector<std::optional<Change>> changes;
-  staged.reserve(request.targets.size());
-  changes.reserve(request.targets.size());
-  for (const auto& target : request.targets) {
-    if (find_staged(staged, target.id) != nullptr) {
-      return fail(Code::invalid_argument, fmt::format("a transaction names \"{}\" twice", target.key));
-    }
-    PAWL_TRY(auto draft, draft_of(batch, target));
-    PAWL_TRY(auto change, decide(registry_, draft, target.happening, log_time()));
-    staged.push_back(std::move(draft));
-    changes.push_back(std::move(change));
-  }
-  PAWL_CHECK(check_partition(staged));
+  PAWL_CHECK(decide_targets(batch, request));
+  auto& [staged, changes, entries, extras] = staged_;
   if (std::ranges::none_of(changes, [](const auto& change) { return change.has_value(); }))
     return std::vector<Instance>{};
 
@@ -257,7 +276,7 @@ Result<std::vector<Instance>> EngineCore::decide_request(Batch& batch, Request& 
   for (std::size_t i = 0; i < staged.size(); ++i) {
     if (changes[i]) reserve_permits(batch, staged[i], *changes[i]);
   }
-  auto first = write(staged, changes, request);
+  auto first = write(request);
   if (!first) {
     forget_permits(std::span(batch.reserved).subspan(reserved_before));
     batch.reserved.resize(reserved_before);
@@ -272,11 +291,12 @@ Result<std::vector<Instance>> EngineCore::decide_request(Batch& batch, Request& 
     staged[i].seq = seq++;
     if (request.done) outcome.push_back(to_instance(staged[i]));
     if (!staged[i].partition.empty()) batch.partitions[std::string(staged[i].partition)] = staged[i].seq;
-    const auto [place, added] = batch.by_id.emplace(staged[i].id, batch.drafts.size());
-    if (added) {
+    const auto place = batch.index.find(batch.drafts, staged[i].id);
+    if (!place) {
       batch.drafts.push_back(std::move(staged[i]));
+      batch.index.add(batch.drafts, batch.drafts.size() - 1);
     } else {
-      auto& older = batch.drafts[place->second];
+      auto& older = batch.drafts[*place];
       if (staged[i].text.empty()) staged[i].text = std::move(older.text);  // the data did not change
       older = std::move(staged[i]);
     }
@@ -299,11 +319,11 @@ void EngineCore::reserve_permits(Batch& batch, Draft& draft, const Change& chang
   }
 }
 
-Result<Seq> EngineCore::write(const std::vector<Draft>& staged,
-                              const std::vector<std::optional<Change>>& changes, const Request& request) {
-  std::vector<EntryView> entries;
-  entries.reserve(staged.size());
-  std::vector<std::string> extras(staged.size());
+Result<Seq> EngineCore::write(const Request& request) {
+  auto& [staged, changes, entries, extras] = staged_;
+  entries.clear();
+  extras.clear();
+  extras.resize(staged.size());
   std::vector<Sql> sql = request.sql;
   for (std::size_t i = 0; i < staged.size(); ++i) {
     if (!changes[i]) continue;

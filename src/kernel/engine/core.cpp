@@ -162,6 +162,11 @@ void EngineCore::close() {
     const std::lock_guard lock(queue_mutex_);
     waiting.swap(queue_);
   }
+  // Those that the lane had taken came first.
+  waiting.insert(waiting.begin(),
+                 std::make_move_iterator(taken_.begin() + static_cast<std::ptrdiff_t>(taken_position_)),
+                 std::make_move_iterator(taken_.end()));
+  taken_.clear();
   for (auto& request : waiting) {
     if (request.done && !request.internal) request.done(fail(Code::stopped, "the engine stopped"));
   }

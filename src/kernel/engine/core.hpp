@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernel/engine/batch_index.hpp"
 #include "kernel/engine/decide.hpp"
 #include "kernel/engine/heads.hpp"
 #include "kernel/engine/open_engine.hpp"
@@ -133,7 +134,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   /// What a batch has decided so far.
   struct Batch {
     std::vector<Draft> drafts;
-    std::unordered_map<InstanceId, std::size_t> by_id;
+    BatchIndex index;
     std::unordered_map<std::string, Seq> partitions;
     std::vector<Answer> answers;
     std::vector<WorkKey> reserved;  // work that stands in its pool because of this batch
@@ -141,6 +142,16 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
     std::size_t entries = 0;
     bool dirty = false;
     bool lost = false;  // the store has dropped it
+
+    /// Empties it; its memory stays for the next one.
+    void reset(std::size_t requests);
+  };
+  /// One transaction while it is decided. Kept from one to the next for its memory.
+  struct Staged {
+    std::vector<Draft> drafts;
+    std::vector<std::optional<Change>> changes;
+    std::vector<EntryView> entries;
+    std::vector<std::string> extras;
   };
 
   /// Posts to the lane from another thread; false where the engine is closing.
@@ -152,14 +163,14 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Result<std::vector<Instance>> decide_or_refuse(Batch& batch, Request& request);
   Result<std::vector<Instance>> decide_request(Batch& batch, Request& request);
   Result<std::optional<std::vector<Instance>>> repeated(const Request& request);
-  Result<void> check_partition(const std::vector<Draft>& staged) const;
+  Result<void> check_partition() const;
   Result<Draft> draft_of(const Batch& batch, const Target& target);
   void reserve_permits(Batch& batch, Draft& draft, const Change& change);
-  Result<Seq> write(const std::vector<Draft>& staged, const std::vector<std::optional<Change>>& changes,
-                    const Request& request);
+  Result<void> decide_targets(const Batch& batch, const Request& request);
+  Result<Seq> write(const Request& request);
   Result<void> commit_batch(Batch& batch);
   void publish(Batch& batch);
-  void fail_batch(Batch batch, const Error& error);
+  void fail_batch(Batch& batch, const Error& error);
   void again_later(Request request);
   void publish_draft(Draft& draft, Head* head);
   void remove_head(const Head& head);
@@ -214,6 +225,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
 
   mutable std::mutex queue_mutex_;
   std::vector<Request> queue_;
+  std::size_t waiting_ = 0;  // here and taken by the lane, not decided yet
   bool drain_scheduled_ = false;
   bool stopped_ = false;
 
@@ -228,6 +240,10 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::size_t eviction_hand_ = 0;
 
   // The lane's own.
+  std::vector<Request> taken_;  // from the queue; decided up to the position
+  std::size_t taken_position_ = 0;
+  Batch batch_;
+  Staged staged_;
   Time last_at_{};
   std::optional<Error> poisoned_;
   std::vector<Request> postponed_;  // the engine's own, until the disk has room or can be read

@@ -102,7 +102,7 @@ EngineStats EngineCore::stats() const {
                     .last_seq = durable_seq_};
   {
     const std::lock_guard lock(queue_mutex_);
-    stats.queue = queue_.size();
+    stats.queue = waiting_;
   }
   const std::shared_lock lock(heads_mutex_);
   stats.instances = heads_.size();

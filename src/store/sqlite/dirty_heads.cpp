@@ -50,12 +50,28 @@ void DirtyHeads::start_full_round(Seq newest) {
 }
 
 void DirtyHeads::build_round(Seq newest) {
-  // In the order of the table each of its pages is touched once.
-  std::ranges::sort(waiting_, [](const DirtyHead& a, const DirtyHead& b) {
-    return std::tie(a.id, a.seq) < std::tie(b.id, b.seq);
+  // In the order of the table each of its pages is touched once. Places are sorted instead of the heads
+  // themselves, mostly by the first bytes of the ids alone.
+  struct Place {
+    std::uint64_t prefix;
+    std::uint32_t index;
+  };
+  std::vector<Place> places;
+  places.reserve(waiting_.size());
+  for (const auto& head : waiting_) {
+    std::uint64_t prefix = 0;
+    for (std::size_t i = 0; i < sizeof prefix; ++i) prefix = prefix << 8 | head.id.bytes[i];
+    places.push_back({prefix, static_cast<std::uint32_t>(places.size())});
+  }
+  std::ranges::sort(places, [&](const Place& a, const Place& b) {
+    if (a.prefix != b.prefix) return a.prefix < b.prefix;
+    const auto& left = waiting_[a.index];
+    const auto& right = waiting_[b.index];
+    return std::tie(left.id, left.seq) < std::tie(right.id, right.seq);
   });
   round_.clear();
-  for (const auto& head : waiting_) {
+  for (const auto place : places) {
+    const auto& head = waiting_[place.index];
     if (round_.empty() || round_.back().id != head.id) {
       round_.push_back(head);
     } else {

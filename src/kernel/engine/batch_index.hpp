@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Finds an instance's draft in a batch: open addressing over the places of the drafts, so that nothing is
+/// allocated for each of them.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "kernel/engine/decide.hpp"
+#include "pawl/instance_id.hpp"
+
+namespace pawl {
+
+/// Not thread-safe. The drafts are those of one batch, in the order they were added.
+class BatchIndex {
+ public:
+  /// Empties it and makes room for so many.
+  void reset(std::size_t expected) {
+    std::size_t size = 16;
+    while (size < 2 * expected) size *= 2;
+    places_.assign(size, 0);
+    used_ = 0;
+  }
+
+  std::optional<std::size_t> find(const std::vector<Draft>& drafts, const InstanceId& id) const {
+    const auto place = places_.empty() ? 0 : places_[probe(drafts, id)];
+    return place == 0 ? std::nullopt : std::optional<std::size_t>(place - 1);
+  }
+
+  /// The id of `drafts[place]`, which must be new.
+  void add(const std::vector<Draft>& drafts, std::size_t place) {
+    if (2 * (used_ + 1) > places_.size()) {
+      reset(2 * (used_ + 1));
+      for (std::size_t older = 0; older < place; ++older) put(drafts, older);
+    }
+    put(drafts, place);
+  }
+
+ private:
+  void put(const std::vector<Draft>& drafts, std::size_t place) {
+    places_[probe(drafts, drafts[place].id)] = static_cast<std::uint32_t>(place + 1);
+    ++used_;
+  }
+  std::size_t probe(const std::vector<Draft>& drafts, const InstanceId& id) const {
+    const auto mask = places_.size() - 1;
+    auto at = std::hash<InstanceId>{}(id)&mask;
+    while (places_[at] != 0 && drafts[places_[at] - 1].id != id) at = (at + 1) & mask;
+    return at;
+  }
+
+  std::vector<std::uint32_t> places_;  // 0: free, else the place + 1
+  std::size_t used_ = 0;
+};
+
+}  // namespace pawl
