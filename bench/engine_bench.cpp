@@ -30,7 +30,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kSmall = 10'000;
 constexpr std::array<std::size_t, 4> kOutstanding{1, 16, 256, 4096};
-constexpr std::size_t kRecordHead = 56;  // what a journal needs besides data and event: id, version, time, …
 
 struct Settings {
   std::uint64_t large = 1'000'000;
@@ -97,18 +96,20 @@ Measured drive_engine(pawl::Engine& engine, const Choice& choice, LoadOptions op
   return measured;
 }
 
-/// The same bytes as an entry's data and event.
-std::string journal_record() {
-  const auto data = pawl::encode(Session{.watt_hours = 1'234'567, .cents = 41'152, .readings = 27});
-  const auto event = pawl::encode(Reading{.watt_hours = 45'000, .cents = 1'500});
-  return std::string(kRecordHead, '\0') + data.value() + event.value();
+/// The texts of a usual entry.
+std::string usual_data() {
+  return pawl::encode(Session{.watt_hours = 1'234'567, .cents = 41'152, .readings = 27}).value();
 }
+std::string usual_event() { return pawl::encode(Reading{.watt_hours = 45'000, .cents = 1'500}).value(); }
 
-Measured drive_journal(const Settings& settings, LoadOptions options) {
+Measured drive_journal(const Settings& settings, const Choice& choice, LoadOptions options) {
   Journal journal(settings.directory / "journal");
-  const auto record = journal_record();
-  auto measured =
-      drive(options, [&](std::size_t, Answered answered) { journal.append(record, std::move(answered)); });
+  const auto data = usual_data();
+  const auto event = usual_event();
+  auto random = generators(options.outstanding);
+  auto measured = drive(options, [&](std::size_t slot, Answered answered) {
+    journal.append(key_of(choice.pick(random[slot])), data, event, std::move(answered));
+  });
   if (measured.failed) give_up("the journal could not be written");
   return measured;
 }
@@ -157,8 +158,8 @@ CpuByPoint measure_points(const Settings& settings, pawl::Engine& engine, std::u
       const auto name = fmt::format("{}.{}", short_name(instances), point);
       const LoadOptions options{.outstanding = outstanding, .length = settings.length};
       const auto sync = measure_sync(settings);
-      const auto journal =
-          drive_journal(settings, {.outstanding = outstanding, .length = settings.length / 2});
+      const auto journal = drive_journal(settings, {instances, recent},
+                                         {.outstanding = outstanding, .length = settings.length / 2});
       const auto pawl = drive_engine(engine, {instances, recent}, options);
       report("transitions." + name, pawl.per_second, "1/s", journal.per_second);
       report("ack_p50." + name, pawl.p50_us, "us", sync.p50_us);
@@ -217,7 +218,7 @@ CpuByPoint run_small(const Settings& settings) {
   }
   const auto grown = static_cast<double>(fs::file_size(path) - size);
   report("bytes_per_transition", grown / static_cast<double>(transitions), "B",
-         static_cast<double>(journal_record().size() - kRecordHead));
+         static_cast<double>(usual_data().size() + usual_event().size()));
   return cpu;
 }
 

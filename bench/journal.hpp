@@ -1,25 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The plain journal: what the disk allows a program that only appends. One writer thread takes what waits,
-/// writes it with one call, syncs it with one fdatasync and tells the callers. It checks nothing, keeps
-/// nothing in memory and cannot be read: an upper limit, not a rival.
+/// The plain journal: what the disk allows a program that appends. One writer thread takes what waits, looks
+/// up each instance in a table in memory, appends a record with the next version, syncs the batch with one
+/// fdatasync, then changes the table and tells the callers. It knows no states, guards or types, and nothing
+/// can be read back: a limit, not a rival.
 ///
 ///     bench::Journal journal(directory / "journal");
-///     journal.append(std::string(record), [](bool durable) { … });   // runs on the writer's thread
+///     journal.append(key, data, event, [](bool durable) { … });   // runs on the writer's thread
 
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -66,17 +72,44 @@ class Journal {
     writer_.join();
   }
 
-  void append(std::string record, Done done) {
+  void append(std::string key, std::string data, std::string event, Done done) {
     const std::lock_guard lock(mutex_);
-    queue_.push_back({std::move(record), std::move(done)});
+    queue_.push_back({std::move(key), std::move(data), std::move(event), std::move(done)});
     if (queue_.size() == 1) wake_.notify_one();
   }
 
  private:
   struct Request {
-    std::string record;
+    std::string key;
+    std::string data;
+    std::string event;
     Done done;
   };
+  struct Instance {
+    std::int64_t version = 0;
+    std::string data;
+  };
+  /// What a record has besides data and event.
+  struct Head {
+    std::array<char, 16> id{};
+    std::int64_t version = 0;
+    std::int64_t time = 0;
+    std::int64_t previous = 0;
+    std::uint32_t data_bytes = 0;
+    std::uint32_t event_bytes = 0;
+    std::uint64_t checksum = 0;
+  };
+
+  void add_record(std::string& bytes, const Request& request, const Instance& instance) {
+    Head head{.version = instance.version + 1,
+              .time = std::chrono::system_clock::now().time_since_epoch().count(),
+              .data_bytes = static_cast<std::uint32_t>(request.data.size()),
+              .event_bytes = static_cast<std::uint32_t>(request.event.size())};
+    std::memcpy(head.id.data(), request.key.data(), std::min(request.key.size(), head.id.size()));
+    bytes.append(reinterpret_cast<const char*>(&head), sizeof head);
+    bytes += request.data;
+    bytes += request.event;
+  }
 
   void run() {
     std::vector<Request> batch;
@@ -87,15 +120,21 @@ class Journal {
       if (queue_.empty()) return;
       batch.swap(queue_);
       lock.unlock();
-      for (const auto& request : batch) bytes += request.record;
+      for (const auto& request : batch) add_record(bytes, request, table_[request.key]);
       const bool durable = file_.append_durably(bytes);
-      for (auto& request : batch) request.done(durable);
+      for (auto& request : batch) {
+        auto& instance = table_[request.key];
+        instance.version += 1;
+        instance.data = std::move(request.data);
+        request.done(durable);
+      }
       batch.clear();
       bytes.clear();
       lock.lock();
     }
   }
 
+  std::unordered_map<std::string, Instance> table_;
   AppendFile file_;
   std::mutex mutex_;
   std::condition_variable wake_;

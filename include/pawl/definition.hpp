@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <exception>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,19 +33,24 @@ class Definition {
     bool terminal = false;
     std::optional<std::size_t> recovers_to{};
   };
+  /// An instance's data: as text, and as the value itself where that is at hand, which then is not decoded.
+  struct Data {
+    std::string_view text;
+    const void* value = nullptr;
+  };
   /// What firing made of a state and its data.
   struct Step {
     Verdict verdict = Verdict::illegal;
     std::size_t state = 0;
     std::string data;
+    std::shared_ptr<const void> value;  ///< what `data` is the text of
   };
   struct Event {
     std::string name;
     std::string_view type;  ///< the event type's full name in C++
     std::vector<std::string> former_names;
-    Result<Step> (*fire)(std::size_t state, std::string_view data, const void* event,
-                         Effects* effects) = nullptr;
-    Result<Step> (*fire_json)(std::size_t state, std::string_view data, std::string_view payload,
+    Result<Step> (*fire)(std::size_t state, Data data, const void* event, Effects* effects) = nullptr;
+    Result<Step> (*fire_json)(std::size_t state, Data data, std::string_view payload,
                               Effects* effects) = nullptr;
   };
   struct Transition {
@@ -111,16 +117,23 @@ auto deciding(std::string_view machine, F&& decide) -> decltype(decide()) {
   }
 }
 
+template <const auto& M>
+Result<DataOf<M>> value_of(Definition::Data data) {
+  if (data.value != nullptr) return *static_cast<const DataOf<M>*>(data.value);
+  return decode<DataOf<M>>(data.text);
+}
+
 template <const auto& M, class E>
-Result<Definition::Step> fire_event(std::size_t state, std::string_view data_text, const E& event,
+Result<Definition::Step> fire_event(std::size_t state, Definition::Data before, const E& event,
                                     Effects* effects) {
-  PAWL_TRY(auto data, decode<DataOf<M>>(data_text));
+  PAWL_TRY(auto data, value_of<M>(before));
   return deciding(M.traits.name, [&]() -> Result<Definition::Step> {
     auto next = enum_values<StateOf<M>>[state];
     const auto verdict = detail::fire<M>(next, data, event, effects);
-    if (verdict != Verdict::fired) return Definition::Step{verdict, state, {}};
+    if (verdict != Verdict::fired) return Definition::Step{verdict, state, {}, {}};
     PAWL_TRY(auto text, encode(data));
-    return Definition::Step{verdict, state_index<M>(next), std::move(text)};
+    return Definition::Step{verdict, state_index<M>(next), std::move(text),
+                            std::make_shared<const DataOf<M>>(std::move(data))};
   });
 }
 
@@ -132,10 +145,10 @@ Definition::Event define_event() {
   for (const auto& former : M.traits.former_events) {
     if (former.type == pretty_type<E>()) event.former_names.emplace_back(former.text);
   }
-  event.fire = [](std::size_t state, std::string_view data, const void* payload, Effects* effects) {
+  event.fire = [](std::size_t state, Definition::Data data, const void* payload, Effects* effects) {
     return fire_event<M>(state, data, *static_cast<const E*>(payload), effects);
   };
-  event.fire_json = [](std::size_t state, std::string_view data, std::string_view payload,
+  event.fire_json = [](std::size_t state, Definition::Data data, std::string_view payload,
                        Effects* effects) -> Result<Definition::Step> {
     PAWL_TRY(const auto decoded, decode<E>(payload));
     return fire_event<M>(state, data, decoded, effects);

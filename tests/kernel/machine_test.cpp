@@ -165,7 +165,7 @@ TEST(Definition, AnUnknownNameIsRefusedWithTheKnownOnes) {
 TEST(Definition, FiresWithJsonByStoredNames) {
   const auto definition = pawl::define<door>();
   const auto& push = definition.events[definition.find_event("Push").value()];
-  const auto step = push.fire_json(0, "{}", R"({"force":2})", nullptr).value();
+  const auto step = push.fire_json(0, {"{}"}, R"({"force":2})", nullptr).value();
   EXPECT_EQ(step.verdict, Verdict::fired);
   EXPECT_EQ(definition.states[step.state].name, "open");
   EXPECT_EQ(step.data, R"({"opened":2,"knocks":0,"last_key":""})");
@@ -173,14 +173,14 @@ TEST(Definition, FiresWithJsonByStoredNames) {
 
 TEST(Definition, APayloadThatDoesNotDecodeIsRefusedWithItsPath) {
   const auto definition = pawl::define<door>();
-  const auto step = definition.events[0].fire_json(0, "{}", R"({"force":"hard"})", nullptr);
+  const auto step = definition.events[0].fire_json(0, {"{}"}, R"({"force":"hard"})", nullptr);
   EXPECT_EQ(step.error().message(), "$.force: expected integer, got string");
 }
 
 TEST(Definition, WhatADecisionThrowsBecomesAnError) {
   const auto definition = pawl::define<versioned>();
   const auto step =
-      definition.events[definition.find_event("Boom").value()].fire_json(1, "{}", "{}", nullptr);
+      definition.events[definition.find_event("Boom").value()].fire_json(1, {"{}"}, "{}", nullptr);
   EXPECT_EQ(step.error().code(), Code::decision_threw);
 }
 

@@ -127,7 +127,7 @@ void compare_run_time(const Table& table, const pawl::Definition& definition, Di
     for (const auto& by : definition.events) {
       const auto state = definition.find_state(from.name).value();
       const auto event = definition.find_event(by.name).value();
-      const auto step = definition.events[event].fire_json(state, "{}", "{}", nullptr);
+      const auto step = definition.events[event].fire_json(state, {"{}"}, "{}", nullptr);
       if (!step) {
         found.push_back(fmt::format("run time: {} + {}: {}", from.name, by.name, step.error().message()));
         continue;

@@ -207,11 +207,11 @@ Result<Draft> EngineCore::draft_of(const Batch& batch, const Target& target) {
               .at = head->at,
               .key = head->key.view(),
               .partition = partitions_[head->partition],
-              .data = head->data.view()};
+              .data = head->data};
   if (head->extras) draft.extras = *head->extras;
-  if (head->data.empty()) {
+  if (!head->data) {
     PAWL_TRY(const auto data, load_data(head->id, head->machine, head->seq));
-    draft.set_data(data);
+    draft.set_data(data, nullptr);
   }
   return draft;
 }
@@ -296,9 +296,7 @@ Result<std::vector<Instance>> EngineCore::decide_request(Batch& batch, Request& 
       batch.drafts.push_back(std::move(staged[i]));
       batch.index.add(batch.drafts, batch.drafts.size() - 1);
     } else {
-      auto& older = batch.drafts[*place];
-      if (staged[i].text.empty()) staged[i].text = std::move(older.text);  // the data did not change
-      older = std::move(staged[i]);
+      batch.drafts[*place] = std::move(staged[i]);
     }
     ++batch.entries;
   }
@@ -346,7 +344,7 @@ Result<Seq> EngineCore::write(const Request& request) {
                        .at = draft.at,
                        .event = change.event,
                        .payload = change.payload,
-                       .data = draft.data,
+                       .data = draft.data_text(),
                        .extra = extras[i],
                        .finished = registry_.finished(draft.machine, draft.state)});
     sql.insert(sql.end(), change.sql.begin(), change.sql.end());
@@ -389,7 +387,6 @@ void EngineCore::publish_draft(Draft& draft, Head* head) {
     made.id = draft.id;
     made.machine = draft.machine;
     made.key = CompactText(draft.key);
-    made.data = CompactText(draft.data);
     made.created_at = draft.created_at;
     made.partition = static_cast<std::uint32_t>(partition_number(draft.partition));
     // The next generation is listed behind the others. The draft's texts may be those of the old head.
@@ -398,23 +395,23 @@ void EngineCore::publish_draft(Draft& draft, Head* head) {
     head = &heads_.insert(std::move(made));
   } else {
     --counts_[{head->machine, head->state}];
-    cached_bytes_ -= head->data.view().size();
-    if (!draft.text.empty()) head->data = std::move(draft.text);
+    cached_bytes_ -= head->data_bytes();
   }
   head->state = draft.state;
   head->generation = static_cast<std::uint32_t>(draft.generation);
   head->version = draft.version;
   head->seq = draft.seq;
   head->at = draft.at;
+  head->data = std::move(draft.data);
   head->extras = draft.extras.empty() ? nullptr : std::make_unique<Extras>(std::move(draft.extras));
   if (head->partition != 0) partition_seqs_[head->partition] = draft.seq;
-  cached_bytes_ += head->data.view().size();
+  cached_bytes_ += head->data_bytes();
   ++counts_[{head->machine, head->state}];
 }
 
 void EngineCore::remove_head(const Head& head) {
   --counts_[{head.machine, head.state}];
-  cached_bytes_ -= head.data.view().size();
+  cached_bytes_ -= head.data_bytes();
   if (head.partition != 0) std::erase(partition_members_[head.partition], head.id);
   heads_.erase(InstanceId(head.id));
 }
@@ -436,8 +433,8 @@ void EngineCore::evict() {
   for (std::size_t steps = 0; cached_bytes_ > options_.cache_bytes && steps < 2 * heads_.slots(); ++steps) {
     eviction_hand_ = eviction_hand_ + 1 < heads_.slots() ? eviction_hand_ + 1 : 0;
     auto& head = heads_.slot(eviction_hand_);
-    cached_bytes_ -= head.data.view().size();
-    head.data = CompactText{};
+    cached_bytes_ -= head.data_bytes();
+    head.data.reset();
   }
 }
 

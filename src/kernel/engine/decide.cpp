@@ -57,6 +57,7 @@ class Decider {
   std::int64_t numbers_ = 0;
   std::optional<std::size_t> next_state_;
   std::optional<std::string> next_data_;
+  std::shared_ptr<const void> next_value_;
 };
 
 Result<void> Decider::check_alive() const {
@@ -77,14 +78,16 @@ Result<void> Decider::check_alive() const {
 Result<void> Decider::take_event(std::size_t event, const void* typed, std::string_view payload) {
   const auto& fired = definition().events[event];
   Effects effects(now_);
-  PAWL_TRY(auto step, typed != nullptr ? fired.fire(draft_.state, draft_.data, typed, &effects)
-                                       : fired.fire_json(draft_.state, draft_.data, payload, &effects));
+  const Definition::Data data{draft_.data_text(), draft_.data ? draft_.data->value.get() : nullptr};
+  PAWL_TRY(auto step, typed != nullptr ? fired.fire(draft_.state, data, typed, &effects)
+                                       : fired.fire_json(draft_.state, data, payload, &effects));
   if (step.verdict != Verdict::fired) {
     return fail(definition().refuse(step.verdict, draft_.key, draft_.state, event));
   }
   PAWL_TRY(auto collected, effects.take());
   PAWL_CHECK(collect(std::move(collected), draft_.version + 1));
   next_data_ = std::move(step.data);
+  next_value_ = std::move(step.value);
   set_state(step.state);
   return {};
 }
@@ -174,7 +177,7 @@ bool Decider::drop_work(std::int64_t number, std::uint32_t attempt) {
 
 /// The texts must outlive the batch.
 Change Decider::record(EntryKind kind, std::string_view event, std::string_view payload) {
-  if (next_data_) draft_.set_data(*next_data_);
+  if (next_data_) draft_.set_data(*next_data_, std::move(next_value_));
   if (next_state_) draft_.state = static_cast<std::uint16_t>(*next_state_);
   draft_.extras = std::move(extras_);
   draft_.version += 1;
@@ -207,6 +210,7 @@ Change Decider::consume(EntryKind kind, const std::string& name, const Result<st
   extras_ = before;
   change_ = {};
   next_data_.reset();
+  next_value_.reset();
   next_state_.reset();
   JsonWriter reason;
   reason.begin_object().key("refused").string(taken.error().to_string());

@@ -22,7 +22,7 @@
 namespace pawl {
 
 /// An instance while a batch is being decided: the newest head, durable or not. Its texts are views of the
-/// head or of the request, which both outlive the batch, and of `text`.
+/// head or of the request, which both outlive the batch.
 struct Draft {
   InstanceId id;
   bool exists = false;
@@ -35,13 +35,12 @@ struct Draft {
   Time at{};
   std::string_view key;
   std::string_view partition;
-  std::string_view data;
-  CompactText text{};  // holds `data` where this batch has changed or loaded it
+  std::shared_ptr<const HeadData> data{};
   Extras extras{};
 
-  void set_data(std::string_view changed) {
-    text = CompactText(changed);
-    data = text.view();
+  std::string_view data_text() const { return data ? data->text.view() : std::string_view{}; }
+  void set_data(std::string_view text, std::shared_ptr<const void> value) {
+    data = std::make_shared<const HeadData>(CompactText(text), std::move(value));
   }
 };
 

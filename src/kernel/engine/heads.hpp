@@ -26,6 +26,15 @@ class CompactText {
   std::unique_ptr<char[]> bytes_;
 };
 
+/// An instance's data: the text that is stored, and the value itself once a transition has made it.
+struct HeadData {
+  CompactText text;
+  std::shared_ptr<const void> value;
+
+  /// What it is taken to need in memory; the value's own size is not known.
+  std::size_t bytes() const { return (value ? 2 : 1) * text.view().size(); }
+};
+
 /// The newest durable entry of one instance. Numbers of machines and states are those of the registry.
 struct Head {
   InstanceId id;
@@ -37,10 +46,13 @@ struct Head {
   Time created_at{};
   Time at{};
   CompactText key;
-  CompactText data;                // empty: evicted, in the log
-  std::unique_ptr<Extras> extras;  // null: none
-  std::uint32_t partition = 0;     // 0: its own
-  bool live = true;                // false: a free slot
+  std::shared_ptr<const HeadData> data;  // null: evicted, in the log
+  std::unique_ptr<Extras> extras;        // null: none
+  std::uint32_t partition = 0;           // 0: its own
+  bool live = true;                      // false: a free slot
+
+  std::string_view data_text() const { return data ? data->text.view() : std::string_view{}; }
+  std::size_t data_bytes() const { return data ? data->bytes() : 0; }
 };
 
 /// All heads: a slab in the order of (created_at, id) and an open-addressing index over it. Not thread-safe.
