@@ -98,6 +98,7 @@ void Writer::forget_batch() {
   new_machines_.clear();
   last_number_ = 0;
   heads_.drop_batch();
+  pending_.clear();
   slice_ = 0;
   batch_last_ = 0;
   batch_at_ = {};

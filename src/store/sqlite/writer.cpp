@@ -48,6 +48,7 @@ Result<void> Writer::open(Database db, Seq next, Seq flushed) {
   db_ = std::move(db);
   next_ = next;
   application_.attach(db_);
+  PAWL_CHECK(pending_.attach(db_));
   sqlite3_wal_hook(
       db_.get(),
       [](void* self, sqlite3*, const char*, int pages) {
@@ -70,6 +71,8 @@ Result<void> Writer::find_machines() {
 }
 
 Result<void> Writer::prepare() {
+  const auto append =
+      fmt::format("INSERT INTO log({0}) SELECT {0} FROM pawl_pending", PendingEntries::kColumns);
   const auto all = std::to_array<std::pair<Statement*, const char*>>({
       {&begin_, "BEGIN IMMEDIATE"},
       {&commit_, "COMMIT"},
@@ -79,6 +82,7 @@ Result<void> Writer::prepare() {
       {&rollback_to_, "ROLLBACK TO application"},
       {&insert_,
        "INSERT INTO log VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)"},
+      {&insert_pending_, append.c_str()},
       {&insert_head_,
        "INSERT OR REPLACE INTO heads(id, machine, generation, version, seq, state, at, finished, has_extra, "
        "key, "
@@ -136,6 +140,8 @@ Result<Seq> Writer::apply(const Write& write) {
   }
   if (write.sql.empty()) return append(write);
 
+  // The application's statements may look at the log.
+  if (auto done = append_pending(); !done) return fail(lost(std::move(done).error()));
   if (auto done = savepoint_.run(); !done) return fail(lost(std::move(done).error()));
   Result<Seq> result = Seq{0};
   for (const auto& sql : write.sql) {
@@ -159,7 +165,35 @@ Result<Seq> Writer::apply(const Write& write) {
   return result;
 }
 
+/// Gives the entries their numbers. They are written later, many at once; only a request id has to be
+/// compared with the others now.
 Result<Seq> Writer::append(const Write& write) {
+  if (write.request) return append_tagged(write);
+  const Seq first = next_;
+  for (const auto& entry : write.entries) {
+    PAWL_TRY(const auto machine, machine_number(entry.machine));
+    pending_.add(entry, next_, machine);
+    heads_.note(entry, next_, machine);
+    batch_at_ = std::max(batch_at_, entry.at);
+    ++next_;
+  }
+  if (next_ == first) return Seq{0};
+  batch_last_ = next_ - 1;
+  if (pending_.large()) {
+    if (auto done = append_pending(); !done) return fail(lost(std::move(done).error()));
+  }
+  return first;
+}
+
+Result<void> Writer::append_pending() {
+  if (pending_.empty()) return {};
+  PAWL_CHECK(insert_pending_.run());
+  pending_.clear();
+  return {};
+}
+
+Result<Seq> Writer::append_tagged(const Write& write) {
+  if (auto done = append_pending(); !done) return fail(lost(std::move(done).error()));
   const Seq first = next_;
   std::size_t count = 0;
   for (const auto& entry : write.entries) {
@@ -269,6 +303,7 @@ Result<void> Writer::commit() {
   PAWL_CHECK(status_.writable());
   if (!in_batch_) return {};
   heads_.start_round(options_.flush_every, status_.last());
+  if (auto done = append_pending(); !done) return fail(lost(std::move(done).error()));
   if (auto done = write_slice(std::max(kSlice, heads_.batch_size())); !done) {
     return fail(lost(std::move(done).error()));
   }

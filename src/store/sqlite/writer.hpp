@@ -17,6 +17,7 @@
 #include "store/sqlite/checkpointer.hpp"
 #include "store/sqlite/connection.hpp"
 #include "store/sqlite/dirty_heads.hpp"
+#include "store/sqlite/pending_entries.hpp"
 #include "store/sqlite/schema.hpp"
 #include "store/sqlite/status.hpp"
 
@@ -61,6 +62,8 @@ class Writer {
   Result<void> begin();
   Result<void> check_limits(const Write& write) const;
   Result<Seq> append(const Write& write);
+  Result<Seq> append_tagged(const Write& write);
+  Result<void> append_pending();
   void bind_entry(const EntryView& entry, Seq seq, std::int64_t machine);
   void bind_sparse(int index, std::string_view text);
   void bind_request(const Write& write, bool first);
@@ -78,10 +81,11 @@ class Writer {
   Checkpointer& checkpointer_;
   const SqliteOptions& options_;
 
+  PendingEntries pending_;
   Database db_;
   ApplicationSql application_;
   Statement begin_, commit_, rollback_, savepoint_, release_, rollback_to_;
-  Statement insert_, insert_head_, update_head_, insert_machine_, update_meta_, put_, erase_;
+  Statement insert_, insert_pending_, insert_head_, update_head_, insert_machine_, update_meta_, put_, erase_;
   std::array<bool, 32> bound_{};  ///< which of the optional parameters of `insert_` hold something
 
   DirtyHeads heads_;

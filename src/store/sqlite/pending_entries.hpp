@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Entries of the open batch that are not in the table yet. SQLite reads them as the rows of a virtual table
+/// of the writer's connection, so that one statement appends them all:
+///
+///     INSERT INTO log(…) SELECT … FROM pawl_pending
+///
+/// which costs about half of a statement for each of them.
+
+#include <sqlite3.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/sqlite/connection.hpp"
+#include "store/store.hpp"
+
+namespace pawl::sqlite {
+
+/// Used by the owner's thread only. Stays where it is: the connection holds its address.
+class PendingEntries {
+ public:
+  PendingEntries() = default;
+  PendingEntries(const PendingEntries&) = delete;
+  PendingEntries& operator=(const PendingEntries&) = delete;
+
+  /// Makes the table known to the connection, which must not outlive this.
+  Result<void> attach(Database& db);
+
+  void add(const EntryView& entry, Seq seq, std::int64_t machine);
+  void clear();
+  bool empty() const { return rows_.empty(); }
+  /// More than is worth keeping in memory.
+  bool large() const { return rows_.size() >= 4096 || texts_.size() >= (std::size_t{4} << 20); }
+
+  /// The table's columns, in the order of `log`.
+  static constexpr std::string_view kColumns =
+      "seq, id, machine, kind, version, generation, prev, at, state, schema, finished, event, payload, data, "
+      "extra, key, partition";
+
+ private:
+  static constexpr std::size_t kTexts = 7;  // state, event, payload, data, extra, key, partition
+  struct Row {
+    InstanceId id;
+    std::array<std::int64_t, 9> numbers;  // those of the columns that are not texts
+    std::array<std::uint32_t, kTexts> sizes;
+    std::size_t text = 0;  // where the first of them begins
+  };
+  struct Cursor;
+  struct Table;
+  static const sqlite3_module kModule;
+  static int connect(sqlite3* db, void* self, int, const char* const*, sqlite3_vtab** made, char**);
+  void column(const Row& row, sqlite3_context* context, int column) const;
+
+  std::vector<Row> rows_;
+  std::string texts_;
+};
+
+}  // namespace pawl::sqlite
