@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "kernel/engine/core.hpp"
 #include "pawl/assert.hpp"
@@ -20,6 +21,8 @@ bool is_refusal(Code code) {
 }  // namespace
 
 void EngineCore::enqueue(Request request) {
+  // Destroyed here, outside of the lock: what a caller's thread allocated is freed best by a caller's thread.
+  std::array<Request, 2> spent;
   std::unique_lock lock(queue_mutex_);
   const bool refused = !request.internal && waiting_ >= options_.queue;
   if (stopped_ || refused) {
@@ -32,6 +35,11 @@ void EngineCore::enqueue(Request request) {
   }
   queue_.push_back(std::move(request));
   ++waiting_;
+  for (auto& taken : spent) {
+    if (spent_.empty()) break;
+    taken = std::move(spent_.back());
+    spent_.pop_back();
+  }
   // Posted under the lock: closing takes it before the lane goes away.
   if (!std::exchange(drain_scheduled_, true)) lane_->post([this] { drain(); });
 }
@@ -48,15 +56,16 @@ void EngineCore::drain() {
   run_batch(batch);
   const auto decided = batch.size();
   bool more = taken_position_ < taken_.size();
-  if (!more) {
-    taken_.clear();
-    taken_position_ = 0;
-  }
   {
     const std::lock_guard lock(queue_mutex_);
     waiting_ -= decided;
+    if (!more && spent_.empty()) spent_.swap(taken_);
     more = more || !queue_.empty();
     drain_scheduled_ = more;
+  }
+  if (taken_position_ >= taken_.size()) {
+    taken_.clear();
+    taken_position_ = 0;
   }
   if (more) lane_->post([this] { drain(); });
 }
@@ -105,7 +114,7 @@ void EngineCore::run_batch(std::span<Request> requests) {
   }
   runtime_.fault("engine.answer");
   for (auto& answer : batch.answers) {
-    if (answer.request->done) answer.request->done(std::move(answer.outcome));
+    if (auto done = std::exchange(answer.request->done, nullptr)) done(std::move(answer.outcome));
   }
   batch.reset(0);
 }

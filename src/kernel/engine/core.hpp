@@ -225,7 +225,8 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
 
   mutable std::mutex queue_mutex_;
   std::vector<Request> queue_;
-  std::size_t waiting_ = 0;  // here and taken by the lane, not decided yet
+  std::size_t waiting_ = 0;     // here and taken by the lane, not decided yet
+  std::vector<Request> spent_;  // answered; memory goes back to the threads that allocated it
   bool drain_scheduled_ = false;
   bool stopped_ = false;
 
