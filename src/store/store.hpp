@@ -227,7 +227,8 @@ struct SqliteOptions {
   std::string path;
   bool read_only = false;
   bool create = true;
-  std::int64_t flush_every = 131072;               ///< transitions between two updates of the heads
+  std::int64_t flush_every =
+      65536;  ///< transitions between two updates of the heads; more where they are many
   std::size_t entry_bytes = std::size_t{1} << 20;  ///< limit of one entry's texts together
   std::string vfs;                                 ///< name of a registered SQLite VFS; empty: the system's
   std::function<Time()> now;                       ///< for the owner's record; default: the system's clock

@@ -58,6 +58,7 @@ class DirtyHeads {
   std::span<const DirtyHead> slice(std::size_t most) const;
   /// Whether a slice of `most` is the last of its round.
   bool ends_round(std::size_t most) const { return round_.size() - position_ <= most; }
+  std::size_t round_size() const { return round_.size(); }
   Seq round_mark() const { return round_mark_; }
   /// The slice has become durable.
   void advance(std::size_t count);

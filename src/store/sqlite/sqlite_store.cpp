@@ -103,7 +103,15 @@ Result<void> SqliteStore::checkpoint() { return checkpointer_.run(); }
 Result<void> SqliteStore::execute(std::span<const Sql> statements) { return writer_.execute(statements); }
 
 Result<void> SqliteStore::load(const std::function<void(const StoredHead&)>& visit) {
-  return reading([&](Reader& reader) { return reader.entries().load(visit); });
+  std::int64_t rows = 0;
+  PAWL_CHECK(reading([&](Reader& reader) {
+    return reader.entries().load([&](const StoredHead& head) {
+      ++rows;
+      visit(head);
+    });
+  }));
+  if (!options_.read_only) writer_.expect_rows(rows);
+  return {};
 }
 
 Result<std::optional<Entry>> SqliteStore::head_entry(const InstanceId& id, Seq seq) {

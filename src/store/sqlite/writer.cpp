@@ -9,9 +9,8 @@
 namespace pawl::sqlite {
 namespace {
 
-/// Rows of heads written with one batch at least, so that small batches do not touch the same pages often,
-/// and none waits long.
-constexpr std::size_t kSlice = 512;
+/// Rows of heads written with one batch at least, so that small batches do not touch the same pages often.
+constexpr std::size_t kSlice = 64;
 
 /// Parameters of the append, in the order of the table's columns.
 enum Column : int {
@@ -173,6 +172,7 @@ Result<Seq> Writer::append(const Write& write) {
   for (const auto& entry : write.entries) {
     PAWL_TRY(const auto machine, machine_number(entry.machine));
     pending_.add(entry, next_, machine);
+    if (entry.version == 1) ++rows_;
     heads_.note(entry, next_, machine);
     batch_at_ = std::max(batch_at_, entry.at);
     ++next_;
@@ -302,12 +302,21 @@ Result<void> Writer::put(std::span<const Ephemeral> values) {
 Result<void> Writer::commit() {
   PAWL_CHECK(status_.writable());
   if (!in_batch_) return {};
-  heads_.start_round(options_.flush_every, status_.last());
+  const auto every = flush_every();
+  heads_.start_round(every, status_.last());
   if (auto done = append_pending(); !done) return fail(lost(std::move(done).error()));
-  if (auto done = write_slice(std::max(kSlice, heads_.batch_size())); !done) {
-    return fail(lost(std::move(done).error()));
-  }
+  // A round is spread evenly and ends well before the next: half as much again as would just do.
+  const auto share = heads_.round_size() * heads_.batch_size() * 3 / (2 * static_cast<std::size_t>(every));
+  if (auto done = write_slice(std::max(kSlice, share)); !done) return fail(lost(std::move(done).error()));
   return end_transaction();
+}
+
+/// In a large table the changed rows lie far apart; the more of them come together, the fewer pages are
+/// written for each.
+std::int64_t Writer::flush_every() const {
+  constexpr std::int64_t kManyRows = 4 * 65536;
+  const auto rows = rows_.load();
+  return rows > kManyRows ? std::max(options_.flush_every, rows / 4) : options_.flush_every;
 }
 
 Result<void> Writer::execute(std::span<const Sql> statements) {

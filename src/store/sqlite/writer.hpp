@@ -41,6 +41,8 @@ class Writer {
   Result<void> commit();
   void discard();
   Result<void> execute(std::span<const Sql> statements);
+  /// How many heads there are, about.
+  void expect_rows(std::int64_t rows) { rows_ = rows; }
 
   /// Whether the calling thread has a batch open here. From any thread.
   bool batch_is_mine() const { return batch_thread_.load() == std::this_thread::get_id(); }
@@ -69,6 +71,7 @@ class Writer {
   void bind_request(const Write& write, bool first);
   Result<std::int64_t> machine_number(std::string_view name);
 
+  std::int64_t flush_every() const;
   Result<void> write_slice(std::size_t most);
   Result<void> write_head(const DirtyHead& head);
   Result<void> write_all_heads();
@@ -99,7 +102,8 @@ class Writer {
   Seq next_ = 1;
   Seq batch_last_ = 0;
   Time batch_at_{};
-  std::size_t slice_ = 0;  ///< head rows written in the open transaction
+  std::atomic<std::int64_t> rows_ = 0;  ///< heads, about
+  std::size_t slice_ = 0;               ///< head rows written in the open transaction
   std::int64_t wal_pages_ = 0;
 };
 
