@@ -7,7 +7,6 @@
 #include <boost/json/basic_parser_impl.hpp>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <unordered_map>
 #include <vector>
 
@@ -105,8 +104,7 @@ class Builder {
   }
 
   bool copy(json::string_view part) {
-    std::memcpy(end_, part.data(), part.size());
-    end_ += part.size();
+    end_ = std::copy(part.begin(), part.end(), end_);
     return true;
   }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -31,6 +32,7 @@ bool needs_no_escape(std::string_view text) {
     std::memcpy(&word, text.data(), sizeof word);
     if (may_need_escape(word)) return false;
   }
+  if (text.empty()) return true;
   word = 0x2020202020202020U;  // spaces fill what is left
   std::memcpy(&word, text.data(), text.size());
   return !may_need_escape(word);
@@ -45,7 +47,7 @@ void append_json_string(std::string& out, std::string_view text) {
     // The library of g++ 12 may hand over a larger size than was asked for.
     out.resize_and_overwrite(after, [&](char* bytes, std::size_t) {
       bytes[before] = '"';
-      std::memcpy(bytes + before + 1, text.data(), text.size());
+      std::ranges::copy(text, bytes + before + 1);
       bytes[after - 1] = '"';
       return after;
     });

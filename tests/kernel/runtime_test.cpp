@@ -235,8 +235,8 @@ TEST(LaneDeathTest, ATaskMustNotWait) {
 
 TEST(Workers, RunAsManyJobsAtTheSameTimeAsTheyHaveThreads) {
   ThreadRuntime runtime;
-  const auto workers = runtime.open_workers("io", {.threads = 3, .queue = 3});
   std::array<Gate, 3> begun;
+  const auto workers = runtime.open_workers("io", {.threads = 3, .queue = 3});
   for (std::size_t i = 0; i < 3; ++i) {
     ASSERT_TRUE(workers->submit([&, i](std::stop_token) {
       begun[i].open();
