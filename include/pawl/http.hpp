@@ -45,6 +45,9 @@ Result<Role> parse_role(std::string_view text);
 using Pair = std::pair<std::string, std::string>;
 using Pairs = std::vector<Pair>;
 
+/// Machines whose names begin so are the server's own: the API neither shows nor changes their instances.
+inline constexpr std::string_view kPrivateMachines = "pawl_";
+
 /// One request. A value; const use is safe concurrently.
 struct Request {
   Method method = Method::get;

@@ -26,6 +26,7 @@
 
 namespace pawl {
 
+class Auth;
 class System;
 
 /// What a client may cost the server. Beyond them a request is refused and nothing is changed.
@@ -51,6 +52,7 @@ struct ServerOptions {
   std::string certificate{};  ///< PEM file; with `key`: TLS
   std::string key{};
   bool allow_insecure = false;     ///< listen beyond loopback without auth and TLS
+  Auth* auth = nullptr;            ///< who may do what; without it everybody may do everything
   std::vector<System*> systems{};  ///< they must outlive the server
   Logger log{};
 };

@@ -21,6 +21,7 @@ namespace pawl::server {
 struct Config {
   std::string data = "pawl-data";
   bool demo = false;
+  bool auth = true;
   std::vector<std::string> systems{};
   LogLevel log_level = LogLevel::info;
   LogFormat log_format = LogFormat::text;

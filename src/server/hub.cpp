@@ -24,7 +24,8 @@ std::string instance_key(std::string_view machine, std::string_view key) {
 }  // namespace
 
 bool FeedFilter::wants(const LogEvent& event) const {
-  return (machine.empty() || event.machine == machine) && (key.empty() || event.key == key) &&
+  return !event.machine.starts_with(http::kPrivateMachines) &&
+         (machine.empty() || event.machine == machine) && (key.empty() || event.key == key) &&
          (state.empty() || event.state == state) && (kind.empty() || event.kind == kind);
 }
 

@@ -206,7 +206,23 @@ Result<void> Router::prepare(http::Request& request, const http::Route& route) c
                 {{"needs", std::string(name(route.role))}, {"role", std::string(name(request.role))}});
   }
   PAWL_CHECK(parse_query(request, route));
+  if (request.parameter("machine").starts_with(http::kPrivateMachines)) {
+    return fail(Code::unknown_machine,
+                fmt::format("no machine \"{}\" is registered", request.parameter("machine").substr(0, 64)));
+  }
   return check_body(request, route);
+}
+
+/// Something that counts as running until it is destroyed, whether the answer was given or dropped.
+std::shared_ptr<void> Router::begin() {
+  const std::lock_guard lock(running_.mutex);
+  ++running_.count;
+  return {nullptr, [this](std::nullptr_t) {
+            // Under the lock, because the router may be gone as soon as the last one is counted.
+            const std::lock_guard counting(running_.mutex);
+            --running_.count;
+            running_.none.notify_all();
+          }};
 }
 
 void Router::handle(http::Request request, std::move_only_function<void(http::Response)> reply) {
@@ -227,11 +243,7 @@ void Router::handle(http::Request request, std::move_only_function<void(http::Re
                                                                       .parameters = request.parameters,
                                                                       .user = request.user}
                                                       : http::Request{});
-  {
-    const std::lock_guard lock(running_.mutex);
-    ++running_.count;
-  }
-  auto finish = [this, &entry, begun, audited, kept = std::move(kept),
+  auto finish = [this, &entry, ticket = begin(), begun, audited, kept = std::move(kept),
                  reply = std::move(reply)](Result<http::Response> outcome) mutable {
     if (!outcome && status_of(outcome.error().code()) == 500) {
       log_.error("a request failed", {{"route", entry.route.id}, {"error", outcome.error().to_string()}});
@@ -240,10 +252,6 @@ void Router::handle(http::Request request, std::move_only_function<void(http::Re
     entry.counters->note(response.status, runtime_.instant() - begun);
     if (audited) audit_(*kept, entry.route, response.status);
     reply(std::move(response));
-    // Under the lock, because the router may be gone as soon as the last one is counted.
-    const std::lock_guard lock(running_.mutex);
-    --running_.count;
-    running_.none.notify_all();
   };
   if (!prepared) return finish(fail(prepared.error()));
   run(entry, std::move(request), std::move(finish));

@@ -75,6 +75,7 @@ class Router {
   };
   Result<Match> find(const http::Request& request) const;
   Result<void> prepare(http::Request& request, const http::Route& route) const;
+  std::shared_ptr<void> begin();
   void run(const Entry& entry, http::Request request, http::Reply reply);
 
   struct Running {

@@ -75,6 +75,7 @@ Result<http::Response> list_instances(const Engine& engine, const http::Request&
   JsonWriter out;
   out.begin_object().key("instances").begin_array();
   for (const auto& instance : page.instances) {
+    if (instance.machine.starts_with(http::kPrivateMachines)) continue;
     write_instance(out, instance, find_definition(engine, instance.machine));
   }
   out.end_array();

@@ -26,6 +26,7 @@ Result<http::Response> list_machines(const Engine& engine) {
   JsonWriter out;
   out.begin_object().key("machines").begin_array();
   for (const auto* definition : engine.definitions()) {
+    if (definition->name.starts_with(http::kPrivateMachines)) continue;
     write_machine(out, *definition, counts.at(definition->name));
   }
   out.end_array().end_object();

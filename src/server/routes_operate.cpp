@@ -75,6 +75,7 @@ Result<http::Response> get_stats(const Engine& engine) {
   out.key("last_seq").integer(stats.last_seq);
   out.key("counts").begin_object();
   for (const auto& [machine, states] : engine.counts()) {
+    if (machine.starts_with(http::kPrivateMachines)) continue;
     out.key(machine).begin_object();
     for (const auto& [state, count] : states) number(state, count);
     out.end_object();

@@ -94,7 +94,42 @@ constexpr std::string_view kStats = R"(
   counts {"type":"object","additionalProperties":{"$ref":"#/components/schemas/Counts"}}
 )";
 
-std::vector<Named> make_schemas() {
+std::vector<Named> auth_schemas() {
+  return {
+      {"LogIn", object("user {\"type\":\"string\"}\npassword {\"type\":\"string\"}")},
+      {"LoggedIn", object(R"(user {"type":"string"}
+                             role {"type":"string"}
+                             csrf {"type":"string"}
+                             must_change_password {"type":"boolean"})")},
+      {"Identity", object(R"(user {"type":"string"}
+                             role {"type":"string","enum":["anyone","viewer","operator","admin"]}
+                             csrf? {"type":"string"})")},
+      {"PasswordChange", object("old {\"type\":\"string\"}\nnew {\"type\":\"string\"}")},
+      {"UserChange", object("role {\"type\":\"string\"}\npassword? {\"type\":\"string\"}")},
+      {"User", object("user {\"type\":\"string\"}\nrole {\"type\":\"string\"}")},
+      {"ListedUser", object(R"(user {"type":"string"}
+                               role {"type":"string"}
+                               one_time {"type":"boolean"}
+                               at {"type":"string","format":"date-time"})")},
+      {"Users", object("users " + list_of("ListedUser"))},
+      {"TokenRequest", object(R"(name {"type":"string"}
+                                 role {"type":"string","enum":["viewer","operator","admin"]}
+                                 expires? {"type":"string","format":"date-time"})")},
+      {"NewToken", object(R"(id {"type":"string"}
+                             name {"type":"string"}
+                             role {"type":"string"}
+                             token {"type":"string"})")},
+      {"Token", object(R"(id {"type":"string"}
+                          name {"type":"string"}
+                          role {"type":"string"}
+                          by {"type":"string"}
+                          created_at {"type":"string","format":"date-time"}
+                          expires? {"type":"string","format":"date-time"})")},
+      {"Tokens", object("tokens " + list_of("Token"))},
+  };
+}
+
+std::vector<Named> api_schemas() {
   return {
       {"Problem", object(kProblem)},
       {"Counts", R"({"type":"object","additionalProperties":{"type":"integer"}})"},
@@ -153,7 +188,11 @@ std::string schema_ref(std::string_view name) {
 }
 
 const std::vector<Named>& schemas() {
-  static const auto kSchemas = make_schemas();
+  static const auto kSchemas = [] {
+    auto all = api_schemas();
+    for (auto& schema : auth_schemas()) all.push_back(std::move(schema));
+    return all;
+  }();
   return kSchemas;
 }
 

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "pawl/auth.hpp"
 #include "pawl/server.hpp"
 #include "server/names.hpp"
 
@@ -140,16 +141,24 @@ Result<void> serve(const Config& config, std::vector<std::unique_ptr<System>> av
   ThreadRuntime runtime;
   const Logger log(std::make_shared<StreamSink>(2, StreamSink::Options{.format = config.log_format}), runtime,
                    config.log_level);
+  const auto auth = config.auth ? make_auth() : nullptr;
   PAWL_TRY(const auto systems, choose(config, available));
-  PAWL_TRY(const auto engine, open_engine(runtime, config, systems, log));
+  auto parts = systems;
+  if (auth) parts.push_back(auth.get());
+  PAWL_TRY(const auto engine, open_engine(runtime, config, parts, log));
+  if (auth) PAWL_CHECK(auth->start(runtime, *engine));
   for (auto* system : systems) PAWL_CHECK(system->start(runtime, *engine));
   auto options = config.server;
   options.systems = systems;
+  options.auth = auth.get();
   options.log = log;
   PAWL_TRY(auto server, Server::start(runtime, *engine, options));
   const auto host = options.listen.substr(0, options.listen.rfind(':'));
   fmt::print("Pawl is ready: {}://{}:{}\n", options.certificate.empty() ? "http" : "https", host,
              server->port());
+  if (const auto first = auth ? auth->first_login() : std::nullopt) {
+    fmt::print("First login: user {}, one-time password {}\n", first->user, first->password);
+  }
   std::fflush(stdout);
   notify_manager("READY=1");
   const auto ended = obey(signals, *server, *engine, log, reload);

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <utility>
 
+#include "pawl/auth.hpp"
 #include "pawl/json.hpp"
 #include "pawl/system.hpp"
 #include "server/hub.hpp"
@@ -39,7 +40,31 @@ Result<Address> parse_address(std::string_view text) {
   return address;
 }
 
-bool is_loopback(std::string_view host) { return host.starts_with("127.") || host == "::1"; }
+bool is_loopback(std::string_view host) {
+  return host.starts_with("127.") || host == "::1" || host == "[::1]" || host == "localhost";
+}
+
+/// Without auth, a page from elsewhere must not reach the server through a name that it made point here.
+Result<void> only_local_names(http::Request& request, const http::Route&) {
+  request.user = "anonymous";
+  request.role = http::Role::admin;
+  const auto host = request.header("Host");
+  const auto colon = host.ends_with(']') ? std::string_view::npos : host.rfind(':');
+  if (host.empty() || is_loopback(host.substr(0, colon))) return {};
+  return fail(Code::forbidden, fmt::format("without auth the server answers to localhost only, not to \"{}\"",
+                                           host.substr(0, 64)));
+}
+
+/// Beyond this machine, only what proves who it is and what nobody on the way can read.
+Result<void> check_exposure(const ServerOptions& options, std::string_view host) {
+  if (is_loopback(host) || options.allow_insecure) return {};
+  if (options.auth != nullptr && !options.certificate.empty()) return {};
+  return fail(
+      Code::unsafe_address,
+      fmt::format("{} can be reached from other machines; listen on 127.0.0.1, or set up auth and TLS, "
+                  "or say allow_insecure",
+                  options.listen));
+}
 
 }  // namespace
 
@@ -55,6 +80,7 @@ struct Server::Body {
   }
 
   Result<void> add_routes();
+  void guard();
   Result<void> add_own_routes();
   Result<http::Response> list_systems() const;
   Result<http::Response> system_script(const http::Request& request) const;
@@ -132,6 +158,7 @@ Result<void> Server::Body::add_routes() {
   std::vector<std::vector<http::Route>> all{server::machine_routes(engine), server::instance_routes(engine),
                                             server::event_routes(hub), server::operating_routes(engine),
                                             server::health_routes(engine, draining)};
+  if (options.auth != nullptr) all.push_back(options.auth->routes(engine));
   for (auto* system : options.systems) {
     pages.emplace_back(system, system->page());
     all.push_back(system->routes(engine));
@@ -144,16 +171,29 @@ Result<void> Server::Body::add_routes() {
   return {};
 }
 
+void Server::Body::guard() {
+  if (options.auth != nullptr) {
+    router.authenticate_with([auth = options.auth](http::Request& request, const http::Route& route) {
+      return auth->authenticate(request, route);
+    });
+  } else if (!options.allow_insecure) {
+    router.authenticate_with(only_local_names);
+  }
+  router.audit_with([log = options.log](const http::Request& request, const http::Route& route, int status) {
+    log.info("audit", {{"user", request.user},
+                       {"from", request.remote},
+                       {"did", route.id},
+                       {"path", request.path},
+                       {"status", status}});
+  });
+}
+
 Result<std::unique_ptr<Server>> Server::start(Runtime& runtime, Engine& engine, ServerOptions options) {
   PAWL_TRY(const auto address, parse_address(options.listen));
-  if (!is_loopback(address.host) && !options.allow_insecure) {
-    return fail(Code::unsafe_address,
-                fmt::format("{} can be reached from other machines; listen on 127.0.0.1, or set up auth and "
-                            "TLS, or say allow_insecure",
-                            options.listen));
-  }
+  PAWL_CHECK(check_exposure(options, address.host));
   auto body = std::make_unique<Body>(runtime, engine, std::move(options));
   PAWL_CHECK(body->add_routes());
+  body->guard();
   auto* router = &body->router;
   PAWL_TRY(body->transport,
            server::Transport::open(

@@ -280,6 +280,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     if constexpr (kTls) co_await stream_.async_shutdown(asio::redirect_error(kAwait, failure));
     socket().shutdown(asio::ip::tcp::socket::shutdown_send, failure);
     std::size_t rest = std::size_t{4} << 20;
+    idle_ = true;  // what is left may be cut off when the server drains
     buffer_.clear();
     while (!failure && !timed_out_ && !loop_->draining && rest > 0) {
       const auto space = buffer_.prepare(16384);

@@ -20,7 +20,7 @@ class Reader {
  public:
   Reader(World& world, std::string_view query, std::string_view headers = {})
       : client_(world.server->port()) {
-    client_.send(fmt::format("GET /v1/events{} HTTP/1.1\r\nHost: t\r\n{}\r\n", query, headers));
+    client_.send(fmt::format("GET /v1/events{} HTTP/1.1\r\nHost: [::1]:80\r\n{}\r\n", query, headers));
     head = client_.read_until("\r\n\r\n");
   }
 

@@ -11,6 +11,7 @@ import pathlib
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -25,12 +26,12 @@ class Server:
 
     def __init__(self, place, config="demo: true\n", environment=None):
         self.config = pathlib.Path(place) / "pawl.yaml"
-        self.config.write_text("listen: 127.0.0.1:0\n" + config, encoding="utf-8")
+        self.config.write_text("listen: 127.0.0.1:0\n" + ("" if "auth:" in config else "auth: {enabled: false}\n") + config, encoding="utf-8")
         self.process = subprocess.Popen(
             [PAWL, "serve"], cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env={**os.environ, **(environment or {})})
         self.ready = self.process.stdout.readline()
-        found = re.fullmatch(r"Pawl is ready: http://127\.0\.0\.1:(\d+)\n", self.ready)
+        found = re.fullmatch(r"Pawl is ready: https?://127\.0\.0\.1:(\d+)\n", self.ready)
         self.port = int(found[1]) if found else 0
 
     def __enter__(self):
@@ -163,6 +164,55 @@ class ServeTest(unittest.TestCase):
                 self.assertEqual(state, b"STOPPING=1")
                 self.assertEqual(server.end()[0], 0)
 
+    def test_the_first_start_prints_a_login(self):
+        with Server(self.place, "auth: {enabled: true}\n") as server:
+            first = re.fullmatch(r"First login: user (\w+), one-time password (\S+)\n", server.process.stdout.readline())
+            self.assertEqual(server.call("GET", "/v1/machines")[0], 401)
+            status, body = server.call("POST", "/v1/login", {"user": first[1], "password": first[2]})
+            self.assertEqual((status, body["role"], body["must_change_password"]), (200, "admin", True))
+
+    def test_writes_are_audited(self):
+        with Server(self.place) as server:
+            server.call("POST", "/v1/instances/demo_order/none/events", {"event": "Cancel"})
+            line = server.log_line("audit")
+            for part in ("user=anonymous", "from=127.0.0.1", "did=send_event", "status=404", "/none/events"):
+                self.assertIn(part, line)
+
+    def make_certificate(self, name):
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
+             "2", "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out",
+             "certificate.pem"], cwd=self.place, check=True, capture_output=True, timeout=PATIENCE)
+
+    def tls_call(self, port):
+        """Calls over TLS, trusting only the certificate that lies there now."""
+        context = ssl.create_default_context(cafile=str(pathlib.Path(self.place) / "certificate.pem"))
+        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=PATIENCE, context=context)
+        connection.request("GET", "/healthz")
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        return answer
+
+    def test_tls_is_served_and_its_certificate_reloaded(self):
+        self.make_certificate("first")
+        with Server(self.place, "tls: {certificate: certificate.pem, key: key.pem}\n") as server:
+            answer = self.tls_call(server.port)
+            self.assertEqual(answer.status, 200)
+            self.assertIn("max-age", answer.getheader("Strict-Transport-Security"))
+            self.make_certificate("second")
+            with self.assertRaises(ssl.SSLCertVerificationError):
+                self.tls_call(server.port)
+            server.signal(signal.SIGHUP)
+            self.assertIn("reloaded", server.log_line("reloaded"))
+            self.assertEqual(self.tls_call(server.port).status, 200)
+            # Plain HTTP on this port is no request, and does not disturb it.
+            with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as plain:
+                plain.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
+                self.assertNotIn(b"200 OK", plain.recv(1000))
+            server.signal(signal.SIGTERM)
+            self.assertEqual(server.end()[0], 0)
+
     def assert_refused(self, config, code, text):
         with Server(self.place, config) as server:
             self.assertEqual(server.ready, "")
@@ -176,7 +226,7 @@ class ServeTest(unittest.TestCase):
             self.assert_refused("demo: true\n", "store_locked", "pawl.db")
 
     def test_a_wrong_configuration_is_refused(self):
-        self.assert_refused("demmo: true\n", "config_invalid", "pawl.yaml:2")
+        self.assert_refused("demmo: true\n", "config_invalid", "pawl.yaml:3")
         self.assert_refused("systems: [demmo]\n", "config_invalid", 'did you mean "demo"')
         self.assert_refused("tls: {certificate: no.pem, key: no.pem}\n", "invalid_argument", "no.pem")
 

@@ -44,10 +44,10 @@ TEST(Wire, PipelinedRequestsAreAnsweredInTheirOrder) {
   World world;
   Client client(world.server->port());
   client.send(
-      "GET /healthz HTTP/1.1\r\nHost: t\r\n\r\n"
-      "GET /v1/nothing HTTP/1.1\r\nHost: t\r\n\r\n"
-      "GET /v1/instances HTTP/1.1\r\nHost: t\r\n\r\n"
-      "GET /v1/pools HTTP/1.1\r\nHost: t\r\n\r\n");
+      "GET /healthz HTTP/1.1\r\nHost: [::1]:80\r\n\r\n"
+      "GET /v1/nothing HTTP/1.1\r\nHost: [::1]:80\r\n\r\n"
+      "GET /v1/instances HTTP/1.1\r\nHost: [::1]:80\r\n\r\n"
+      "GET /v1/pools HTTP/1.1\r\nHost: [::1]:80\r\n\r\n");
   EXPECT_EQ(client.read().body, R"({"status":"alive"})");
   EXPECT_EQ(client.read().status, 404);
   EXPECT_EQ(client.read().body, R"({"instances":[]})");
@@ -65,7 +65,8 @@ TEST(Wire, AClientThatAsksForItGetsTheConnectionClosed) {
 TEST(Wire, HeadIsAnsweredLikeGetWithoutABody) {
   World world;
   Client client(world.server->port());
-  client.send("HEAD /healthz HTTP/1.1\r\nHost: t\r\n\r\nGET /healthz HTTP/1.1\r\nHost: t\r\n\r\n");
+  client.send(
+      "HEAD /healthz HTTP/1.1\r\nHost: [::1]:80\r\n\r\nGET /healthz HTTP/1.1\r\nHost: [::1]:80\r\n\r\n");
   const auto head = client.read_until("\r\n\r\n");
   EXPECT_THAT(head, HasSubstr("Content-Length: 18\r\n"));
   EXPECT_EQ(client.read().body, R"({"status":"alive"})");
@@ -107,7 +108,7 @@ TEST(Wire, ABodyAboveTheLimitIsRefusedBeforeItIsRead) {
 TEST(Wire, AChunkedBodyAboveTheLimitIsRefused) {
   World world(with({.body_bytes = 1000}));
   Client client(world.server->port());
-  client.send("POST /v1/instances/door HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n");
+  client.send("POST /v1/instances/door HTTP/1.1\r\nHost: [::1]:80\r\nTransfer-Encoding: chunked\r\n\r\n");
   for (int i = 0; i < 20; ++i) client.send("64\r\n" + std::string(100, 'x') + "\r\n");
   world.expect_problem(client.read(), 413, "too_large");
   EXPECT_EQ(world.last_seq(), 0);
@@ -209,7 +210,7 @@ TEST(Wire, DrainingLetsARunningRequestFinish) {
   options.systems = {&slow};
   World world(std::move(options));
   Client client(world.server->port());
-  client.send("GET /v1/slow HTTP/1.1\r\nHost: t\r\n\r\n");
+  client.send("GET /v1/slow HTTP/1.1\r\nHost: [::1]:80\r\n\r\n");
   runtime.wait(slow.begun);
   EXPECT_FALSE(world.server->drain(10ms));
   slow.go_on.open();

@@ -69,7 +69,7 @@ Answer Client::read() {
 
 Answer Client::call(std::string_view method, std::string_view target, std::string_view body,
                     std::string_view headers) {
-  std::string request = fmt::format("{} {} HTTP/1.1\r\nHost: test\r\n{}", method, target, headers);
+  std::string request = fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\n{}", method, target, headers);
   if (!body.empty()) {
     if (headers.find("Content-Type") == std::string_view::npos)
       request += "Content-Type: application/json\r\n";
@@ -85,7 +85,7 @@ World::World(ServerOptions options, EngineOptions engine_options) {
   std::filesystem::create_directories(place);
   Machines machines;
   machines.add<door>();
-  auto schema = engine_options.schema;
+  if (options.auth != nullptr) options.auth->add_machines(machines);
   for (auto* system : options.systems) {
     system->add_machines(machines);
     for (auto& table : system->tables()) engine_options.schema.push_back(std::move(table));
@@ -93,6 +93,7 @@ World::World(ServerOptions options, EngineOptions engine_options) {
   engine_options.store = "sqlite:" + (place / "pawl.db").string();
   engine_options.pools["uplink"] = 2;
   engine = Engine::open(runtime, std::move(machines), std::move(engine_options)).value();
+  if (options.auth != nullptr) options.auth->start(runtime, *engine).value();
   options.listen = "127.0.0.1:0";
   server = Server::start(runtime, *engine, std::move(options)).value();
 }

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "pawl/auth.hpp"
 #include "pawl/engine.hpp"
 #include "pawl/json.hpp"
 #include "pawl/server.hpp"
