@@ -1,7 +1,7 @@
 # libpawl: the public headers in include/pawl and the rooms under src/ that implement them.
 file(GLOB_RECURSE pawl_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/pawl/*.hpp)
 file(GLOB_RECURSE pawl_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp)
-list(FILTER pawl_sources EXCLUDE REGEX "/src/cli/")
+list(FILTER pawl_sources EXCLUDE REGEX "/src/(cli|server)/")
 
 add_library(pawl ${pawl_sources})
 add_library(pawl::pawl ALIAS pawl)

@@ -3,7 +3,7 @@
 
 /// The registry of error codes. Numbers are permanent: never reuse one, never renumber; a retired code keeps
 /// its line with a note. 1xxx machines and instances, 2xxx input, 3xxx store, 4xxx running and limits, 5xxx
-/// patterns.
+/// patterns, 6xxx the server.
 ///
 ///     return pawl::fail(pawl::Code::unknown_machine, "no machine 'dor' is registered; known: door");
 ///
@@ -57,7 +57,18 @@
   X(4006, retries_exhausted, "The last allowed attempt failed.")                                             \
   X(4007, subscriber_lagged, "The subscriber was too slow and was disconnected with its cursor.")            \
   X(4008, internal, "A broken invariant was found; please report it.")                                       \
-  X(4009, work_threw, "The handler of a piece of work threw an exception.")
+  X(4009, work_threw, "The handler of a piece of work threw an exception.")                                  \
+  X(6001, unauthenticated, "The request carries no valid credentials.")                                      \
+  X(6002, forbidden, "The caller's role does not allow this.")                                               \
+  X(6003, unknown_route, "Nothing is served at this path.")                                                  \
+  X(6004, method_not_allowed, "The path is served, but not with this method.")                               \
+  X(6005, unsupported_media_type, "The body is not of a type that the route reads.")                         \
+  X(6006, rate_limited, "Too many failures came from this caller; wait.")                                    \
+  X(6007, malformed_request, "The request is not valid HTTP.")                                               \
+  X(6008, slow_request, "The request did not arrive within its time.")                                       \
+  X(6009, header_too_large, "The request's header is larger than the limit.")                                \
+  X(6010, config_invalid, "The configuration has a key or value that is not allowed.")                       \
+  X(6011, unsafe_address, "The server refuses to listen on this address without protection.")
 
 namespace pawl {
 

@@ -9,6 +9,10 @@
 namespace pawl::cli {
 
 void add_explain(CLI::App& app, int& status);
+void add_config(CLI::App& app, int& status);
+void add_serve(CLI::App& app, int& status);
 void add_store(CLI::App& app, int& status);
+/// The verbs that systems bring along.
+void add_systems(CLI::App& app, int& status);
 
 }  // namespace pawl::cli

@@ -12,7 +12,10 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int status = pawl::cli::kOk;
   pawl::cli::add_explain(app, status);
+  pawl::cli::add_config(app, status);
+  pawl::cli::add_serve(app, status);
   pawl::cli::add_store(app, status);
+  pawl::cli::add_systems(app, status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {

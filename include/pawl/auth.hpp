@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Who may do what on a server: users with passwords, tokens for programs, roles.
+///
+///     auto auth = pawl::make_auth({});
+///     auth->add_machines(machines);                       // users and tokens are instances of machines
+///     auto engine = pawl::Engine::open(runtime, std::move(machines), …).value();
+///     auth->start(runtime, *engine).value();
+///     if (const auto first = auth->first_login()) show(first->user, first->password);
+///     auto server = pawl::Server::start(runtime, *engine, {.auth = auth.get()}).value();
+///
+/// Passwords are kept as argon2id, tokens as SHA-256 of 256 random bits: neither can be read back.
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "pawl/error.hpp"
+#include "pawl/http.hpp"
+#include "pawl/log.hpp"
+#include "pawl/system.hpp"
+#include "pawl/time.hpp"
+
+namespace pawl {
+
+/// How it is run. Every field has a safe default.
+struct AuthOptions {
+  Duration session = std::chrono::hours(12);  ///< how long a browser stays logged in
+  std::size_t failures = 10;                  ///< failed attempts of one address within `window`
+  Duration window = std::chrono::minutes(1);
+  bool cheap_passwords = false;  ///< for tests only: hashing that costs nothing
+};
+
+/// A login that must be changed when it is first used.
+struct FirstLogin {
+  std::string user;
+  std::string password;
+};
+
+/// A system like others, which the server asks about every request. Thread-safe.
+class Auth : public System {
+ public:
+  /// Fills in who asks, or refuses. Errors: `unauthenticated`, `forbidden` (a login cookie without its CSRF
+  /// token), `rate_limited`.
+  virtual Result<void> authenticate(http::Request& request, const http::Route& route) = 0;
+
+  /// After `start`: where nobody has chosen a password for the first administrator yet, a fresh one.
+  virtual std::optional<FirstLogin> first_login() const = 0;
+};
+
+std::unique_ptr<Auth> make_auth(AuthOptions options = {});
+
+}  // namespace pawl

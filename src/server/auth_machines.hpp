@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Users and tokens are instances like others, so that every change of them is durable and in the log.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "pawl/effects.hpp"
+#include "pawl/machine.hpp"
+#include "pawl/time.hpp"
+#include "pawl/verify.hpp"
+
+namespace pawl::server::auth {
+
+enum class UserState { active, removed };
+struct SetPassword {
+  std::string hash;
+  bool one_time = false;  // it must be changed before anything else is done
+  std::string by;
+};
+struct SetRole {
+  std::string role;
+  std::string by;
+};
+struct RemoveUser {
+  std::string by;
+};
+struct UserData {
+  std::string role;
+  std::string password;  // argon2id
+  bool one_time = false;
+};
+
+inline constexpr auto user =
+    machine<UserState, UserData>("pawl_user")
+        .initial(UserState::active)
+        .generations()
+        .stay<SetPassword>(UserState::active,
+                           [](UserData& data, const SetPassword& set) {
+                             data.password = set.hash;
+                             data.one_time = set.one_time;
+                           })
+        .stay<SetRole>(UserState::active, [](UserData& data, const SetRole& set) { data.role = set.role; })
+        .on<RemoveUser>(UserState::active, UserState::removed, [](UserData& data) { data.password.clear(); })
+        .terminal(UserState::removed);
+static_assert(verified<user>);
+
+enum class TokenState { active, revoked };
+struct Revoke {
+  std::string by;
+};
+struct TokenData {
+  std::string name;
+  std::string role;
+  std::string hash;  // SHA-256
+  std::string by;
+  std::optional<Time> expires{};
+};
+
+inline constexpr auto token = machine<TokenState, TokenData>("pawl_token")
+                                  .initial(TokenState::active)
+                                  .on<Revoke>(TokenState::active, TokenState::revoked)
+                                  .terminal(TokenState::revoked);
+static_assert(verified<token>);
+
+}  // namespace pawl::server::auth

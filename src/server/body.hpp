@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Reading what a client sent: strictly. Unknown fields and wrong types are refused with their place.
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pawl/error.hpp"
+#include "pawl/http.hpp"
+#include "pawl/json.hpp"
+#include "pawl/time.hpp"
+
+namespace pawl::server {
+
+/// A JSON object as the body of a request. Not thread-safe.
+class Body {
+ public:
+  /// Errors: `malformed_json`, `too_deep`, `wrong_type`, and `unknown_name` for a field not in `known`.
+  static Result<Body> parse(const http::Request& request, std::initializer_list<std::string_view> known);
+
+  /// Errors: `missing_field`, `wrong_type`.
+  Result<std::string> text(std::string_view name) const;
+  Result<std::string> text_or(std::string_view name, std::string_view otherwise) const;
+  Result<std::optional<std::int64_t>> integer(std::string_view name) const;
+  /// An object as JSON text; "{}" where it is absent.
+  Result<std::string> object(std::string_view name) const;
+
+ private:
+  explicit Body(JsonDocument document) : document_(std::move(document)) {}
+  JsonDocument document_;
+};
+
+// Parameters of a query. Error: `invalid_argument`, with the name.
+Result<std::size_t> limit_parameter(const http::Request& request, std::size_t otherwise, std::size_t most);
+Result<std::int64_t> integer_parameter(const http::Request& request, std::string_view name);
+Result<std::optional<Time>> time_parameter(const http::Request& request, std::string_view name);
+Result<std::optional<bool>> boolean_parameter(const http::Request& request, std::string_view name);
+
+/// The header Idempotency-Key as a request id; empty where there is none.
+Result<std::string> request_id(const http::Request& request);
+
+}  // namespace pawl::server

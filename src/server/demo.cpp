@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The demo: a shop whose customers never sleep, so that a new user sees instances move within a minute.
+#include "server/demo.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <string>
+
+#include "pawl/machine.hpp"
+
+namespace pawl::server {
+namespace demo {
+
+using namespace std::chrono_literals;
+
+enum class Order { placed, charging, packing, shipping, delivered, cancelled };
+struct Checkout {};
+struct Charge {
+  std::int64_t cents = 0;
+};
+struct Charged {
+  std::string receipt;
+};
+struct ChargeFailed {
+  std::string reason;
+};
+struct Packed {};
+struct Deliver {
+  std::string city;
+};
+struct Delivered {};
+struct Cancel {
+  std::string reason;
+};
+struct Cart {
+  std::string item;
+  std::string city;
+  std::int64_t cents = 0;
+  std::int64_t pack_seconds = 2;
+  std::string receipt{};
+  std::string reason{};
+};
+
+inline constexpr auto order =
+    machine<Order, Cart>("demo_order")
+        .initial(Order::placed)
+        .on<Checkout>(
+            Order::placed, Order::charging,
+            [](Cart& cart, const Checkout&, Effects& effects) { effects.work("charge", Charge{cart.cents}); })
+        .on<Charged>(Order::charging, Order::packing,
+                     [](Cart& cart, const Charged& charged, Effects& effects) {
+                       cart.receipt = charged.receipt;
+                       effects.set_timer("packed", std::chrono::seconds(cart.pack_seconds), Packed{});
+                     })
+        .on<ChargeFailed>(Order::charging, Order::cancelled,
+                          [](Cart& cart, const ChargeFailed& failed) { cart.reason = failed.reason; })
+        .on<Packed>(
+            Order::packing, Order::shipping,
+            [](Cart& cart, const Packed&, Effects& effects) { effects.work("deliver", Deliver{cart.city}); })
+        .on<Delivered>(Order::shipping, Order::delivered)
+        .on<Cancel>(Order::placed, Order::cancelled,
+                    [](Cart& cart, const Cancel& cancel) { cart.reason = cancel.reason; })
+        .on<Cancel>(Order::packing, Order::cancelled,
+                    [](Cart& cart, const Cancel& cancel, Effects& effects) {
+                      cart.reason = cancel.reason;
+                      effects.clear_timer("packed");
+                    })
+        .terminal(Order::delivered, Order::cancelled);
+static_assert(verified<order>);
+
+constexpr std::array kItems{"lamp", "teapot", "notebook", "bicycle bell", "umbrella", "compass"};
+constexpr std::array kCities{"Lisbon", "Oslo", "Kyoto", "Quito", "Nairobi", "Wellington"};
+constexpr Duration kPace = 700ms;
+constexpr const char* kCouriers = "demo_couriers";
+
+class Demo final : public System {
+ public:
+  ~Demo() override { stop(); }
+  std::string name() const override { return "demo"; }
+  std::string summary() const override { return "orders that move by themselves"; }
+
+  void add_machines(Machines& machines) override {
+    machines.add<order>();
+    machines.work<order, Charge>(
+        "charge", [this](const WorkContext& context, const Charge& charge) { return pay(context, charge); },
+        {.retry = {.retries = 3, .first = 500ms}, .failed = on_failure<ChargeFailed>()});
+    machines.work<order, Deliver>("deliver",
+                                  [this](const WorkContext& context, const Deliver&) -> Result<Reply> {
+                                    pause(context, 1s + std::chrono::milliseconds(runtime_->random() % 2000));
+                                    if (context.stop.stop_requested())
+                                      return fail(Code::cancelled, "the courier was called back");
+                                    return reply(Delivered{});
+                                  },
+                                  {.pool = kCouriers});
+  }
+  std::map<std::string, std::uint32_t> pools() const override { return {{kCouriers, 3}}; }
+
+  std::vector<Verb> verbs() override {
+    return {{.name = "diagram",
+             .summary = "Print the diagram of the demo's machine for Mermaid",
+             .run = [](const std::vector<std::string>&) {
+               fmt::print("{}", to_mermaid(define<order>()));
+               return 0;
+             }}};
+  }
+
+  Result<void> start(Runtime& runtime, Engine& engine) override {
+    runtime_ = &runtime;
+    engine_ = &engine;
+    lane_ = runtime.open_lane("demo");
+    lane_->post([this] { next_order(); });
+    return {};
+  }
+  void stop() override { lane_.reset(); }
+
+ private:
+  /// The bank is busy now and then, and refuses the dearest.
+  Result<Reply> pay(const WorkContext& context, const Charge& charge) {
+    pause(context, std::chrono::milliseconds(200 + runtime_->random() % 800));
+    if (charge.cents > 9500) return fail(Code::invalid_argument, "the card's limit is 95.00");
+    if (runtime_->random() % 8 == 0) return fail(Code::timed_out, "the bank is busy");
+    return reply(Charged{.receipt = context.request_id()});
+  }
+
+  void pause(const WorkContext& context, Duration time) {
+    Gate gate;
+    const std::stop_callback stopped(context.stop, [&gate] { gate.open(); });
+    runtime_->wait(gate, time);
+  }
+
+  /// Nobody waits for the outcomes: what is refused, for example while the disk is full, is no order.
+  void next_order() {
+    const auto number = engine_->stats().last_seq;
+    auto key = fmt::format("order-{}-{:04x}", number, runtime_->random() % 0x10000);
+    const Cart cart{.item = kItems[runtime_->random() % kItems.size()],
+                    .city = kCities[runtime_->random() % kCities.size()],
+                    .cents = static_cast<std::int64_t>(500 + runtime_->random() % 9500),
+                    .pack_seconds = static_cast<std::int64_t>(1 + runtime_->random() % 6)};
+    engine_->submit(Transaction{}.create<order>(key, cart), [](const auto&) {});
+    engine_->submit(Transaction{}.send<order>(key, Checkout{}), [](const auto&) {});
+    lane_->after(kPace, [this] { next_order(); });
+  }
+
+  Runtime* runtime_ = nullptr;
+  Engine* engine_ = nullptr;
+  std::unique_ptr<Lane> lane_;
+};
+
+}  // namespace demo
+
+std::unique_ptr<System> make_demo() { return std::make_unique<demo::Demo>(); }
+
+}  // namespace pawl::server

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/feed_stream.hpp"
+
+#include <fmt/format.h>
+
+#include "pawl/json.hpp"
+#include "server/problem.hpp"
+#include "server/render.hpp"
+
+namespace pawl::server {
+namespace {
+
+constexpr std::size_t kPage = 256;
+constexpr std::size_t kPiece = std::size_t{256} << 10;  // what one write takes, about
+
+}  // namespace
+
+FramePtr make_frame(LogEvent event) {
+  JsonWriter out;
+  write_event(out, event);
+  auto text = out.take();
+  auto frame = std::make_shared<Frame>();
+  frame->seq = event.seq;
+  frame->text = fmt::format("id: {}\nevent: {}\ndata: {}\n\n", event.cursor, event.kind,
+                            text ? *text : std::string("{}"));
+  event.payload.clear();
+  event.data.clear();
+  frame->event = std::move(event);
+  return frame;
+}
+
+FeedStream::FeedStream(Hub& hub, FeedFilter filter, Subscription missed, std::size_t limit)
+    : hub_(&hub),
+      filter_(std::move(filter)),
+      limit_(limit),
+      opened_(hub.opened_),
+      missed_(std::move(missed)),
+      cursor_(missed_.cursor()) {
+  ++*opened_;
+}
+
+FeedStream::~FeedStream() { --*opened_; }
+
+void FeedStream::open(std::function<void()> ready) {
+  const std::lock_guard lock(mutex_);
+  ready_ = std::move(ready);
+  notified_ = false;
+  notify();
+}
+
+bool FeedStream::take(std::string& out) {
+  bool read_on = false;
+  Hub* hub = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    notified_ = false;
+    while (!waiting_.empty() && out.size() < kPiece) {
+      out += waiting_.front()->text;
+      bytes_ -= waiting_.front()->text.size();
+      cursor_ = waiting_.front()->event.cursor;
+      passed_.clear();
+      waiting_.pop_front();
+    }
+    if (!waiting_.empty()) return true;
+    if (end_) {
+      auto why = Error(*end_);
+      why.with("cursor", cursor_);
+      fmt::format_to(std::back_inserter(out), "event: end\ndata: {}\n\n", to_problem(why));
+      return false;
+    }
+    hub = hub_;
+    read_on = hub != nullptr && !live_ && !reading_;
+    if (read_on) reading_ = true;
+  }
+  if (read_on) hub->catch_up(shared_from_this());
+  return true;
+}
+
+void FeedStream::idle(std::string& out) {
+  const std::lock_guard lock(mutex_);
+  if (!passed_.empty() && waiting_.empty()) {
+    // An id without data moves the reader's cursor and shows nothing.
+    fmt::format_to(std::back_inserter(out), "id: {}\n\n", passed_);
+    cursor_ = std::exchange(passed_, {});
+  } else {
+    out += ": still here\n\n";
+  }
+}
+
+void FeedStream::close() {
+  Hub* hub = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    ready_ = nullptr;
+    hub = std::exchange(hub_, nullptr);
+    if (!end_) end_ = Error(Code::cancelled, "the reader is gone");
+    waiting_.clear();
+    bytes_ = 0;
+  }
+  if (hub != nullptr) hub->leave(shared_from_this());
+}
+
+FeedStream::Pushed FeedStream::push(const FramePtr& frame) {
+  const std::lock_guard lock(mutex_);
+  return push_locked(frame);
+}
+
+FeedStream::Pushed FeedStream::push_locked(const FramePtr& frame) {
+  if (frame->seq <= after_ || end_) return Pushed::unwanted;
+  if (!filter_.wants(frame->event)) {
+    passed_ = frame->event.cursor;
+    return Pushed::unwanted;
+  }
+  if (bytes_ + frame->text.size() > limit_ && !waiting_.empty()) {
+    waiting_.clear();
+    bytes_ = 0;
+    end_ = Error(Code::subscriber_lagged,
+                 "the reader was slower than the entries; go on behind the last event's id");
+    notify();
+    return Pushed::lagged;
+  }
+  waiting_.push_back(frame);
+  bytes_ += frame->text.size();
+  notify();
+  return Pushed::kept;
+}
+
+void FeedStream::end(Error why) {
+  const std::lock_guard lock(mutex_);
+  if (!end_) end_ = std::move(why);
+  notify();
+}
+
+void FeedStream::begin_behind(std::int64_t seq) {
+  const std::lock_guard lock(mutex_);
+  after_ = seq;
+  live_ = true;
+}
+
+void FeedStream::notify() {
+  if (notified_ || !ready_) return;
+  notified_ = true;
+  ready_();
+}
+
+void FeedStream::read_missed(Hub& hub, Engine& engine) {
+  while (true) {
+    // Where there is nothing behind the cursor now, everything up to here was read.
+    auto position = engine.stats().last_seq;
+    auto events = missed_.poll(kPage);
+    if (!events) return end(std::move(events).error());
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto& event : *events) {
+        position = event.seq;
+        // The bound is on what waits, so a page that does not fit is not a reader's fault.
+        const auto frame = make_frame(std::move(event));
+        if (filter_.wants(frame->event)) {
+          waiting_.push_back(frame);
+          bytes_ += frame->text.size();
+        } else {
+          passed_ = frame->event.cursor;
+        }
+      }
+      if (!waiting_.empty()) notify();
+      if (end_ || bytes_ > limit_ / 2) {
+        reading_ = false;
+        return;
+      }
+    }
+    if (hub.join(shared_from_this(), position)) return;
+  }
+}
+
+}  // namespace pawl::server

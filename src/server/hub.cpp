@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/hub.hpp"
+
+#include <algorithm>
+
+#include "server/feed_stream.hpp"
+
+namespace pawl::server {
+namespace {
+
+constexpr std::size_t kBatch = 1024;
+constexpr std::size_t kRecentFrames = 4096;
+constexpr std::size_t kRecentBytes = std::size_t{16} << 20;
+// How long the follower may not notice that nobody listens any more, or that it is to end.
+constexpr Duration kGlance = std::chrono::milliseconds(50);
+
+std::string instance_key(std::string_view machine, std::string_view key) {
+  std::string made(machine);
+  made += '\0';
+  made += key;
+  return made;
+}
+
+}  // namespace
+
+bool FeedFilter::wants(const LogEvent& event) const {
+  return !event.machine.starts_with(http::kPrivateMachines) &&
+         (machine.empty() || event.machine == machine) && (key.empty() || event.key == key) &&
+         (state.empty() || event.state == state) && (kind.empty() || event.kind == kind);
+}
+
+Hub::Hub(Runtime& runtime, Engine& engine, const HttpLimits& limits, Logger log)
+    : runtime_(runtime),
+      engine_(engine),
+      limits_(limits),
+      log_(std::move(log)),
+      reader_(runtime.open_workers("feed-readers", {.threads = 2, .queue = limits.streams + 16})),
+      follower_(runtime.open_workers("feed", {.threads = 1, .queue = 1})) {
+  (void)follower_->submit([this](const std::stop_token&) { follow(); });
+}
+
+Hub::~Hub() { close(); }
+
+Result<std::shared_ptr<http::Stream>> Hub::open(FeedFilter filter, const std::string& cursor) {
+  const auto now = engine_.stats().last_seq;
+  PAWL_TRY(auto missed, engine_.subscribe(cursor));
+  if (*opened_ >= limits_.streams) {
+    return fail(Code::overloaded, "as many event streams are open as the limits allow");
+  }
+  auto stream =
+      std::make_shared<FeedStream>(*this, std::move(filter), std::move(missed), limits_.stream_buffer);
+  {
+    std::unique_lock lock(mutex_);
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return following_ || closed_ || failed_; });
+    if (failed_) return fail(*failed_);
+    if (closed_) return fail(Code::stopped, "the server is stopping");
+  }
+  // From now on: nothing to read first, unless the recent entries were cut in this moment.
+  if (cursor.empty()) (void)join(stream, now);
+  return stream;
+}
+
+Hub::Streams& Hub::place_of(const FeedFilter& filter) {
+  if (filter.machine.empty()) return everything_;
+  if (filter.key.empty()) return by_machine_[filter.machine];
+  return by_instance_[instance_key(filter.machine, filter.key)];
+}
+
+bool Hub::join(const std::shared_ptr<FeedStream>& stream, std::int64_t after) {
+  const std::lock_guard lock(mutex_);
+  if (closed_ || failed_) {
+    stream->end(failed_ ? *failed_ : Error(Code::stopped, "the server is stopping"));
+    return true;
+  }
+  if (!following_ || after < base_) return false;
+  stream->begin_behind(after);
+  const auto first = std::ranges::upper_bound(recent_, after, {}, &Frame::seq);
+  for (auto frame = first; frame != recent_.end(); ++frame) {
+    if (stream->push(*frame) == FeedStream::Pushed::lagged) {
+      ++lagged_;
+      return true;
+    }
+  }
+  place_of(stream->filter()).insert(stream);
+  return true;
+}
+
+void Hub::leave(const std::shared_ptr<FeedStream>& stream) {
+  const std::lock_guard lock(mutex_);
+  const auto& filter = stream->filter();
+  if (filter.machine.empty()) {
+    everything_.erase(stream);
+    return;
+  }
+  auto& places = filter.key.empty() ? by_machine_ : by_instance_;
+  const auto found =
+      places.find(filter.key.empty() ? filter.machine : instance_key(filter.machine, filter.key));
+  if (found == places.end()) return;
+  found->second.erase(stream);
+  if (found->second.empty()) places.erase(found);
+}
+
+void Hub::catch_up(std::shared_ptr<FeedStream> stream) {
+  const auto submitted =
+      reader_->submit([this, stream](const std::stop_token&) { stream->read_missed(*this, engine_); });
+  if (!submitted) stream->end(submitted.error());
+}
+
+void Hub::follow() {
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return closed_ || *opened_ > 0; });
+      if (closed_) return;
+    }
+    const auto followed = follow_while_listened();
+    if (followed) continue;
+    log_.error("the log cannot be followed", {{"error", followed.error().to_string()}});
+    end_all(followed.error());
+    return;
+  }
+}
+
+Result<void> Hub::follow_while_listened() {
+  PAWL_TRY(auto subscription, engine_.subscribe(""));
+  {
+    const std::lock_guard lock(mutex_);
+    recent_.clear();
+    recent_bytes_ = 0;
+    // Taken after the subscription began, so it lies behind its begin: nothing between can be missed.
+    base_ = head_ = engine_.stats().last_seq;
+    following_ = true;
+    changed_.notify_all();
+  }
+  while (true) {
+    auto events = subscription.next(kGlance, kBatch);
+    if (!events) return fail(std::move(events).error());
+    if (!events->empty()) hand_out(*std::move(events));
+    std::unique_lock lock(mutex_);
+    if (closed_) return {};
+    if (*opened_ == 0) {
+      following_ = false;
+      return {};
+    }
+    // With many readers, entries that come one by one are gathered: one write for several.
+    const auto pause =
+        std::min<Duration>(Duration(20) * static_cast<int>(std::min<std::size_t>(*opened_, 10'000)),
+                           std::chrono::milliseconds(50));
+    if (*opened_ > 50) changed_.wait_for(lock, pause, [&] { return closed_; });
+  }
+}
+
+void Hub::remember(FramePtr frame) {
+  head_ = std::max(head_, frame->seq);
+  recent_bytes_ += frame->text.size();
+  recent_.push_back(std::move(frame));
+  while (recent_.size() > kRecentFrames || recent_bytes_ > kRecentBytes) {
+    base_ = std::max(base_, recent_.front()->seq);
+    recent_bytes_ -= recent_.front()->text.size();
+    recent_.pop_front();
+  }
+}
+
+void Hub::hand_out(std::vector<LogEvent> events) {
+  std::vector<FramePtr> frames;
+  frames.reserve(events.size());
+  for (auto& event : events) frames.push_back(make_frame(std::move(event)));
+  std::vector<std::shared_ptr<FeedStream>> lagged;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto offer = [&](Streams& streams, const FramePtr& frame) {
+      for (const auto& stream : streams) {
+        if (stream->push(frame) == FeedStream::Pushed::lagged) lagged.push_back(stream);
+      }
+    };
+    for (auto& frame : frames) {
+      offer(everything_, frame);
+      if (const auto found = by_machine_.find(frame->event.machine); found != by_machine_.end()) {
+        offer(found->second, frame);
+      }
+      if (!by_instance_.empty()) {
+        const auto found = by_instance_.find(instance_key(frame->event.machine, frame->event.key));
+        if (found != by_instance_.end()) offer(found->second, frame);
+      }
+      remember(std::move(frame));
+      ++frames_;
+    }
+    lagged_ += lagged.size();
+  }
+  for (const auto& stream : lagged) leave(stream);
+}
+
+void Hub::end_all(const Error& why) {
+  const std::lock_guard lock(mutex_);
+  if (why.code() != Code::stopped) failed_ = why;
+  closed_ = closed_ || why.code() == Code::stopped;
+  following_ = false;
+  for (const auto& stream : everything_) stream->end(why);
+  for (const auto* places : {&by_machine_, &by_instance_}) {
+    for (const auto& [name, streams] : *places) {
+      for (const auto& stream : streams) stream->end(why);
+    }
+  }
+  everything_.clear();
+  by_machine_.clear();
+  by_instance_.clear();
+  changed_.notify_all();
+}
+
+void Hub::close() { end_all(Error(Code::stopped, "the server is stopping")); }
+
+Hub::Counters Hub::counters() const {
+  const std::lock_guard lock(mutex_);
+  return {.lagged = lagged_, .frames = frames_, .seq = following_ ? head_ : 0, .streams = *opened_};
+}
+
+}  // namespace pawl::server

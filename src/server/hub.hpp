@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// The live feed: follows the log once, writes each entry once, and hands it to the streams that want it.
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "pawl/engine.hpp"
+#include "pawl/http.hpp"
+#include "pawl/runtime.hpp"
+#include "pawl/server.hpp"
+
+namespace pawl::server {
+
+/// Which entries a stream wants; empty fields do not restrict.
+struct FeedFilter {
+  std::string machine{};
+  std::string key{};  // needs a machine
+  std::string state{};
+  std::string kind{};
+
+  bool wants(const LogEvent& event) const;
+};
+
+/// One entry as it is sent. Shared by all streams it goes to.
+struct Frame {
+  std::int64_t seq = 0;
+  LogEvent event;    // without payload and data, which are in the text
+  std::string text;  // a whole server-sent event
+};
+using FramePtr = std::shared_ptr<const Frame>;
+
+class FeedStream;
+
+/// Thread-safe. Follows the log only while somebody listens.
+class Hub {
+ public:
+  Hub(Runtime& runtime, Engine& engine, const HttpLimits& limits, Logger log);
+  ~Hub();
+  Hub(const Hub&) = delete;
+  Hub& operator=(const Hub&) = delete;
+
+  /// A stream behind this cursor ("" from now on). Errors: `cursor_invalid`, `cursor_expired`, `overloaded`.
+  Result<std::shared_ptr<http::Stream>> open(FeedFilter filter, const std::string& cursor);
+
+  /// Ends every stream with `stopped`; new ones are refused.
+  void close();
+
+  struct Counters {
+    std::uint64_t lagged = 0;
+    std::uint64_t frames = 0;
+    std::int64_t seq = 0;  // the newest entry that was handed out; 0 while nobody listens
+    std::size_t streams = 0;
+  };
+  Counters counters() const;
+
+ private:
+  friend class FeedStream;
+
+  /// True: the stream gets everything behind `after` from here on. False: it must read further by itself.
+  bool join(const std::shared_ptr<FeedStream>& stream, std::int64_t after);
+  void leave(const std::shared_ptr<FeedStream>& stream);
+  void follow();
+  Result<void> follow_while_listened();
+  void hand_out(std::vector<LogEvent> events);
+  void end_all(const Error& why);
+  using Streams = std::unordered_set<std::shared_ptr<FeedStream>>;
+  Streams& place_of(const FeedFilter& filter);
+  void remember(FramePtr frame);
+  void catch_up(std::shared_ptr<FeedStream> stream);
+
+  Runtime& runtime_;
+  Engine& engine_;
+  HttpLimits limits_;
+  Logger log_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool closed_ = false;
+  std::optional<Error> failed_;  // the log cannot be followed any more
+  // Streams that were given out and are not gone; they may outlive the hub.
+  std::shared_ptr<std::atomic<std::size_t>> opened_ = std::make_shared<std::atomic<std::size_t>>(0);
+  // Streams by the narrowest thing they ask for, so that an entry meets only those that may want it.
+  Streams everything_;
+  std::unordered_map<std::string, Streams> by_machine_;
+  std::unordered_map<std::string, Streams> by_instance_;
+  bool following_ = false;
+  std::int64_t base_ = 0;  // the recent frames hold every entry behind this one …
+  std::int64_t head_ = 0;  // … up to this one
+  std::deque<FramePtr> recent_;
+  std::size_t recent_bytes_ = 0;
+  std::uint64_t lagged_ = 0;
+  std::uint64_t frames_ = 0;
+  std::unique_ptr<Workers> reader_;    // streams that read what they missed
+  std::unique_ptr<Workers> follower_;  // last: its job uses the rest
+};
+
+}  // namespace pawl::server

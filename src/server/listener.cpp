@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Accepts connections and spreads them over the I/O threads, which are started and joined here.
+#include <fmt/format.h>
+
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/write.hpp>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "server/session.hpp"
+
+namespace pawl::server {
+namespace {
+
+using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, Executor>;
+using Tls = std::shared_ptr<asio::ssl::context>;
+
+Result<Tls> load_certificate(const std::string& certificate, const std::string& key) {
+  auto made = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_server);
+  Failure failure;
+  made->set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_tlsv1 |
+                        asio::ssl::context::no_tlsv1_1 | asio::ssl::context::single_dh_use,
+                    failure);
+  if (!failure) made->use_certificate_chain_file(certificate, failure);
+  if (failure) {
+    return fail(Code::invalid_argument,
+                fmt::format("the certificate {} cannot be used: {}", certificate, failure.message()));
+  }
+  made->use_private_key_file(key, asio::ssl::context::pem, failure);
+  if (failure) {
+    return fail(Code::invalid_argument,
+                fmt::format("the key {} cannot be used with the certificate: {}", key, failure.message()));
+  }
+  return made;
+}
+
+class Listener final : public Transport {
+ public:
+  Listener(Options options, RequestHandler handler)
+      : options_(std::move(options)), shared_(std::make_shared<Shared>()) {
+    shared_->limits = options_.limits;
+    shared_->handler = std::move(handler);
+    shared_->log = options_.log;
+    for (std::size_t i = 0; i < std::max<std::size_t>(options_.threads, 1); ++i) {
+      loops_.push_back(std::make_shared<Loop>());
+      guards_.emplace_back(loops_.back()->context.get_executor());
+    }
+    acceptor_.emplace(loops_.front()->context);
+    retry_.emplace(loops_.front()->context.get_executor());
+  }
+  ~Listener() override { stop(); }
+
+  Result<void> listen() {
+    if (!options_.certificate.empty()) {
+      PAWL_TRY(tls_, load_certificate(options_.certificate, options_.key));
+    }
+    Failure failure;
+    const auto address = asio::ip::make_address(options_.address, failure);
+    if (failure) {
+      return fail(Code::invalid_argument, fmt::format("\"{}\" is not an IP address", options_.address));
+    }
+    const asio::ip::tcp::endpoint endpoint(address, options_.port);
+    acceptor_->open(endpoint.protocol(), failure);
+    if (!failure) acceptor_->set_option(asio::socket_base::reuse_address(true), failure);
+    if (!failure) acceptor_->bind(endpoint, failure);
+    if (!failure) acceptor_->listen(asio::socket_base::max_listen_connections, failure);
+    if (failure) {
+      return fail(Code::invalid_argument, fmt::format("cannot listen on {}:{}: {}", options_.address,
+                                                      options_.port, failure.message()));
+    }
+    port_ = acceptor_->local_endpoint(failure).port();
+    asio::post(loops_.front()->context, [this] { accept(); });
+    for (const auto& loop : loops_) threads_.emplace_back([this, loop] { run(*loop); });
+    return {};
+  }
+
+  std::uint16_t port() const override { return port_; }
+  const WireCounters& counters() const override { return shared_->counters; }
+
+  Result<void> reload_certificate() override {
+    if (options_.certificate.empty()) return {};
+    PAWL_TRY(auto fresh, load_certificate(options_.certificate, options_.key));
+    const std::lock_guard lock(tls_mutex_);
+    tls_ = std::move(fresh);
+    return {};
+  }
+
+  bool drain(Duration most) override {
+    stop_accepting();
+    on_every_loop([](Loop& loop) {
+      loop.draining = true;
+      const auto sessions = loop.sessions;  // closing one may end it
+      for (auto* session : sessions) session->drain();
+    });
+    const auto deadline = std::chrono::steady_clock::now() + most;
+    std::unique_lock lock(gone_mutex_);
+    // Ends of connections are not announced; a glance now and then is enough for a process that stops.
+    while (shared_->counters.connections > 0 && std::chrono::steady_clock::now() < deadline) {
+      gone_.wait_for(lock, std::chrono::milliseconds(2));
+    }
+    return shared_->counters.connections == 0;
+  }
+
+  void stop() override {
+    if (threads_.empty()) return;
+    stop_accepting();
+    on_every_loop([](Loop& loop) {
+      loop.draining = true;
+      const auto sessions = loop.sessions;
+      for (auto* session : sessions) session->close();
+    });
+    guards_.clear();
+    // A session that waits for an answer ends now; one whose answer never comes must not hold up the end.
+    for (const auto& loop : loops_) asio::post(loop->context, [loop] { loop->context.stop(); });
+    threads_.clear();  // joins
+    for (const auto& loop : loops_) {
+      loop->context.restart();
+      loop->context.poll();  // lets closed sessions end on this thread, the only one that is left
+    }
+  }
+
+ private:
+  static void run(Loop& loop) { loop.context.run(); }
+
+  template <class F>
+  void on_every_loop(F action) {
+    for (const auto& loop : loops_) asio::post(loop->context, [loop, action] { action(*loop); });
+  }
+
+  void stop_accepting() {
+    asio::post(loops_.front()->context, [this] {
+      Failure ignored;
+      accepting_ = false;
+      acceptor_->close(ignored);
+      retry_->cancel();
+    });
+  }
+
+  void accept() {
+    if (!accepting_) return;
+    const auto loop = loops_[next_++ % loops_.size()];
+    acceptor_->async_accept(loop->context, [this, loop](const Failure& failure, Socket socket) {
+      if (!accepting_) return;
+      if (failure) {
+        // Out of file descriptors, mostly: without a pause this would spin.
+        options_.log.warn("a connection was not accepted", {{"error", failure.message()}});
+        retry_->expires_after(std::chrono::milliseconds(50));
+        retry_->async_wait([this](const Failure& cancelled) {
+          if (!cancelled) accept();
+        });
+        return;
+      }
+      hand_over(loop, std::move(socket));
+      accept();
+    });
+  }
+
+  void hand_over(const std::shared_ptr<Loop>& loop, Socket socket) {
+    const bool refused =
+        shared_->counters.connections >= static_cast<std::int64_t>(options_.limits.connections);
+    ++(refused ? shared_->counters.refused : shared_->counters.accepted);
+    Tls tls;
+    {
+      const std::lock_guard lock(tls_mutex_);
+      tls = tls_;
+    }
+    // A handshake costs more than what a refusal is worth.
+    if (refused && tls) return;
+    asio::post(loop->context, [shared = shared_, loop, socket = std::move(socket), refused, tls]() mutable {
+      if (tls) {
+        run_tls(std::move(shared), loop, std::move(socket), tls);
+      } else {
+        run_plain(std::move(shared), loop, std::move(socket), refused);
+      }
+    });
+  }
+
+  Options options_;
+  std::shared_ptr<Shared> shared_;
+  std::vector<std::shared_ptr<Loop>> loops_;
+  std::vector<asio::executor_work_guard<Executor>> guards_;
+  std::optional<Acceptor> acceptor_;  // of the first loop, like the two below
+  std::optional<Timer> retry_;
+  bool accepting_ = true;
+  std::size_t next_ = 0;
+  std::uint16_t port_ = 0;
+  std::mutex tls_mutex_;
+  Tls tls_;
+  std::mutex gone_mutex_;
+  std::condition_variable gone_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Transport>> Transport::open(Options options, RequestHandler handler) {
+  auto made = std::make_unique<Listener>(std::move(options), std::move(handler));
+  PAWL_CHECK(made->listen());
+  return made;
+}
+
+}  // namespace pawl::server

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/router.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <exception>
+
+#include "server/names.hpp"
+#include "server/problem.hpp"
+
+namespace pawl::server {
+namespace {
+
+constexpr std::size_t kMostParameters = 64;
+
+std::vector<std::string> split_path(std::string_view path) {
+  std::vector<std::string> segments;
+  while (!path.empty()) {
+    path.remove_prefix(1);  // the slash
+    const auto slash = std::min(path.find('/'), path.size());
+    segments.emplace_back(path.substr(0, slash));
+    path = path.substr(slash);
+  }
+  return segments;
+}
+
+bool is_parameter(std::string_view segment) { return segment.starts_with('{') && segment.ends_with('}'); }
+
+/// A parameter of the template matches one segment that is not empty.
+bool fits(const std::vector<std::string>& pattern, const std::vector<std::string>& path) {
+  return std::ranges::equal(pattern, path, [](const std::string& want, const std::string& given) {
+    return is_parameter(want) ? !given.empty() : want == given;
+  });
+}
+
+Error bad_escape(std::string_view where) {
+  return {Code::malformed_request,
+          fmt::format("the {} has a % that does not begin an escape such as %2F", where)};
+}
+
+Result<void> parse_query(http::Request& request, const http::Route& route) {
+  std::string_view rest = request.query;
+  while (!rest.empty()) {
+    const auto end = std::min(rest.find('&'), rest.size());
+    const auto item = rest.substr(0, end);
+    rest = rest.substr(std::min(end + 1, rest.size()));
+    if (item.empty()) continue;
+    const auto equals = std::min(item.find('='), item.size());
+    auto name = decode_percent(item.substr(0, equals), true);
+    auto value = decode_percent(item.substr(std::min(equals + 1, item.size())), true);
+    if (!name || !value) return fail(bad_escape("query"));
+    const auto known = std::ranges::find(route.query, *name, &http::Parameter::name);
+    if (known == route.query.end()) {
+      std::vector<std::string> names;
+      for (const auto& parameter : route.query) names.push_back(parameter.name);
+      return fail(Code::unknown_name,
+                  fmt::format("{} {} takes no parameter \"{}\"{}", http::name(route.method), route.path,
+                              name->substr(0, 64), suggestion(*name, names)));
+    }
+    if (request.has_parameter(*name)) {
+      return fail(Code::invalid_argument, fmt::format("the parameter \"{}\" is given twice", *name));
+    }
+    request.parameters.emplace_back(*std::move(name), *std::move(value));
+    if (request.parameters.size() > kMostParameters) {
+      return fail(Code::invalid_argument, "the query has too many parameters");
+    }
+  }
+  for (const auto& parameter : route.query) {
+    if (parameter.required && !request.has_parameter(parameter.name)) {
+      return fail(Code::missing_field, fmt::format("the parameter \"{}\" is missing", parameter.name));
+    }
+  }
+  return {};
+}
+
+Result<void> check_body(const http::Request& request, const http::Route& route) {
+  if (route.request.empty()) {
+    if (request.body.empty()) return {};
+    return fail(Code::invalid_argument,
+                fmt::format("{} {} takes no body", http::name(route.method), route.path));
+  }
+  const auto type = request.header("Content-Type");
+  const auto media = type.substr(0, type.find_first_of("; "));
+  if (media == "application/json" || media.ends_with("+json")) return {};
+  return fail(Code::unsupported_media_type,
+              fmt::format("{} {} reads application/json, not \"{}\"", http::name(route.method), route.path,
+                          media.substr(0, 64)));
+}
+
+Result<http::Response> guarded(const http::Handler& handler, const http::Request& request) {
+  try {
+    return handler(request);
+  } catch (const std::exception& thrown) {
+    return fail(Code::internal, fmt::format("a handler threw: {}", thrown.what()));
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> decode_percent(std::string_view text, bool plus_is_blank) {
+  std::string decoded;
+  decoded.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '+' && plus_is_blank) {
+      decoded += ' ';
+    } else if (text[i] != '%') {
+      decoded += text[i];
+    } else {
+      unsigned value = 0;
+      if (i + 2 >= text.size()) return std::nullopt;
+      const auto* end = text.data() + i + 3;
+      if (std::from_chars(text.data() + i + 1, end, value, 16).ptr != end) return std::nullopt;
+      decoded += static_cast<char>(value);
+      i += 2;
+    }
+  }
+  return decoded;
+}
+
+void RouteCounters::note(int status, Duration taken) {
+  by_class[static_cast<std::size_t>(std::clamp(status / 100, 0, 5))].fetch_add(1, std::memory_order_relaxed);
+  const auto value = std::chrono::duration<double>(taken).count();
+  const auto place = std::ranges::lower_bound(kBounds, value) - kBounds.begin();
+  seconds[static_cast<std::size_t>(place)].fetch_add(1, std::memory_order_relaxed);
+  microseconds.fetch_add(static_cast<std::uint64_t>(std::max<std::int64_t>(taken.count(), 0)),
+                         std::memory_order_relaxed);
+}
+
+Router::Router(Runtime& runtime, std::size_t workers, Logger log)
+    : runtime_(runtime),
+      log_(std::move(log)),
+      workers_(runtime.open_workers("http", {.threads = std::max<std::size_t>(workers, 1), .queue = 1024})) {}
+
+Router::~Router() {
+  workers_.reset();
+  std::unique_lock lock(running_.mutex);
+  running_.none.wait(lock, [&] { return running_.count == 0; });
+}
+
+Result<void> Router::add(http::Route route) {
+  const int handlers = (route.run ? 1 : 0) + (route.run_fast ? 1 : 0) + (route.run_async ? 1 : 0);
+  if (handlers != 1 || !route.path.starts_with('/')) {
+    return fail(Code::invalid_argument,
+                fmt::format("the route {} \"{}\" needs exactly one handler and a path that begins with /",
+                            route.id, route.path));
+  }
+  for (const auto& entry : entries_) {
+    const bool same = entry.route.method == route.method && entry.route.path == route.path;
+    if (!same && entry.route.id != route.id) continue;
+    return fail(Code::invalid_argument, fmt::format("the route {} ({} {}) is there already", route.id,
+                                                    http::name(route.method), route.path));
+  }
+  auto segments = split_path(route.path);
+  entries_.push_back({std::move(route), std::move(segments), std::make_unique<RouteCounters>()});
+  return {};
+}
+
+Result<Router::Match> Router::find(const http::Request& request) const {
+  if (!request.path.starts_with('/')) {
+    return fail(Code::malformed_request, "the target of the request is not a path");
+  }
+  const auto path = split_path(request.path);
+  std::string allowed;
+  const Entry* best = nullptr;
+  for (const auto& entry : entries_) {
+    if (!fits(entry.segments, path)) continue;
+    if (entry.route.method == request.method) {
+      // A literal segment is better than a parameter, wherever the two routes differ first.
+      if (best == nullptr || std::ranges::lexicographical_compare(entry.segments, best->segments, {},
+                                                                  is_parameter, is_parameter)) {
+        best = &entry;
+      }
+    }
+    if (!allowed.empty()) allowed += ", ";
+    allowed += http::name(entry.route.method);
+  }
+  if (best == nullptr && allowed.empty()) {
+    return fail(Code::unknown_route, fmt::format("nothing is served at {}; /v1/openapi.json lists the paths",
+                                                 request.path.substr(0, 128)));
+  }
+  if (best == nullptr) {
+    return fail(Code::method_not_allowed, fmt::format("{} takes {}", request.path.substr(0, 128), allowed),
+                {{"allow", allowed}});
+  }
+  Match match{.entry = best, .parameters = {}};
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    const auto& want = best->segments[i];
+    if (!is_parameter(want)) continue;
+    auto value = decode_percent(path[i], false);
+    if (!value) return fail(bad_escape("path"));
+    match.parameters.emplace_back(want.substr(1, want.size() - 2), *std::move(value));
+  }
+  return match;
+}
+
+Result<void> Router::prepare(http::Request& request, const http::Route& route) const {
+  request.user = "anonymous";
+  request.role = http::Role::admin;
+  if (authenticate_) PAWL_CHECK(authenticate_(request, route));
+  if (request.role < route.role) {
+    return fail(Code::forbidden,
+                fmt::format("{} {} needs the role {}; {} has the role {}", http::name(route.method),
+                            route.path, name(route.role), request.user, name(request.role)),
+                {{"needs", std::string(name(route.role))}, {"role", std::string(name(request.role))}});
+  }
+  PAWL_CHECK(parse_query(request, route));
+  if (request.parameter("machine").starts_with(http::kPrivateMachines)) {
+    return fail(Code::unknown_machine,
+                fmt::format("no machine \"{}\" is registered", request.parameter("machine").substr(0, 64)));
+  }
+  return check_body(request, route);
+}
+
+/// Something that counts as running until it is destroyed, whether the answer was given or dropped.
+std::shared_ptr<void> Router::begin() {
+  const std::lock_guard lock(running_.mutex);
+  ++running_.count;
+  return {nullptr, [this](std::nullptr_t) {
+            // Under the lock, because the router may be gone as soon as the last one is counted.
+            const std::lock_guard counting(running_.mutex);
+            --running_.count;
+            running_.none.notify_all();
+          }};
+}
+
+void Router::handle(http::Request request, std::move_only_function<void(http::Response)> reply) {
+  const auto begun = runtime_.instant();
+  auto match = find(request);
+  if (!match) {
+    auto response = to_response(match.error());
+    unmatched_.note(response.status, runtime_.instant() - begun);
+    return reply(std::move(response));
+  }
+  const auto& entry = *match->entry;
+  request.parameters = std::move(match->parameters);
+  const auto prepared = prepare(request, entry.route);
+  const bool audited = audit_ && entry.route.method != http::Method::get;
+  auto kept = std::make_shared<http::Request>(audited ? http::Request{.method = request.method,
+                                                                      .path = request.path,
+                                                                      .remote = request.remote,
+                                                                      .parameters = request.parameters,
+                                                                      .user = request.user}
+                                                      : http::Request{});
+  auto finish = [this, &entry, ticket = begin(), begun, audited, kept = std::move(kept),
+                 reply = std::move(reply)](Result<http::Response> outcome) mutable {
+    if (!outcome && status_of(outcome.error().code()) == 500) {
+      log_.error("a request failed", {{"route", entry.route.id}, {"error", outcome.error().to_string()}});
+    }
+    auto response = outcome ? *std::move(outcome) : to_response(outcome.error());
+    entry.counters->note(response.status, runtime_.instant() - begun);
+    if (audited) audit_(*kept, entry.route, response.status);
+    reply(std::move(response));
+  };
+  if (!prepared) return finish(fail(prepared.error()));
+  run(entry, std::move(request), std::move(finish));
+}
+
+void Router::run(const Entry& entry, http::Request request, http::Reply reply) {
+  if (entry.route.run_fast) return reply(guarded(entry.route.run_fast, request));
+  if (entry.route.run_async) return entry.route.run_async(request, std::move(reply));
+  // A refused job is destroyed with what it holds, so the answer is kept outside of it.
+  const auto answer = std::make_shared<http::Reply>(std::move(reply));
+  const auto submitted =
+      workers_->submit([&entry, answer, request = std::move(request)](const std::stop_token&) {
+        (*answer)(guarded(entry.route.run, request));
+      });
+  if (!submitted) (*answer)(fail(submitted.error()));
+}
+
+}  // namespace pawl::server

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Finds the route of a request, checks what can be checked from its description, and runs it.
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pawl/error.hpp"
+#include "pawl/http.hpp"
+#include "pawl/log.hpp"
+#include "pawl/runtime.hpp"
+
+namespace pawl::server {
+
+/// Decodes %XX, and + as a blank where asked. Nothing where an escape is not one.
+std::optional<std::string> decode_percent(std::string_view text, bool plus_is_blank);
+
+/// Counts of one route. Thread-safe. Classes of status, so that their number is bounded.
+struct RouteCounters {
+  static constexpr std::array<double, 10> kBounds{0.0005, 0.001, 0.0025, 0.005, 0.01,
+                                                  0.025,  0.05,  0.1,    0.5,   2.5};
+  std::array<std::atomic<std::uint64_t>, 6> by_class{};  // [2]: 2xx …
+  std::array<std::atomic<std::uint64_t>, kBounds.size() + 1> seconds{};
+  std::atomic<std::uint64_t> microseconds{0};
+
+  void note(int status, Duration taken);
+};
+
+/// Fills in who asks. Error: `unauthenticated`, `forbidden` (no CSRF token), `rate_limited`.
+using Authenticate = std::function<Result<void>(http::Request&, const http::Route&)>;
+
+/// Immutable once it serves, so thread-safe.
+class Router {
+ public:
+  struct Entry {
+    http::Route route;
+    std::vector<std::string> segments;
+    std::unique_ptr<RouteCounters> counters;
+  };
+
+  Router(Runtime& runtime, std::size_t workers, Logger log);
+  /// Waits for the answers that are still to come.
+  ~Router();
+  Router(const Router&) = delete;
+  Router& operator=(const Router&) = delete;
+
+  /// Errors: `invalid_argument` for a route without a handler, or an id or (method, path) used twice.
+  Result<void> add(http::Route route);
+  void authenticate_with(Authenticate authenticate) { authenticate_ = std::move(authenticate); }
+  /// Called after every request that may have changed something.
+  void audit_with(std::function<void(const http::Request&, const http::Route&, int status)> audit) {
+    audit_ = std::move(audit);
+  }
+
+  /// Answers exactly once, maybe from another thread.
+  void handle(http::Request request, std::move_only_function<void(http::Response)> reply);
+
+  const std::vector<Entry>& entries() const { return entries_; }
+  /// Requests that found no route.
+  const RouteCounters& unmatched() const { return unmatched_; }
+
+ private:
+  struct Match {
+    const Entry* entry = nullptr;
+    http::Pairs parameters;
+  };
+  Result<Match> find(const http::Request& request) const;
+  Result<void> prepare(http::Request& request, const http::Route& route) const;
+  std::shared_ptr<void> begin();
+  void run(const Entry& entry, http::Request request, http::Reply reply);
+
+  struct Running {
+    std::mutex mutex;
+    std::condition_variable none;
+    std::size_t count = 0;
+  };
+
+  Runtime& runtime_;
+  Logger log_;
+  Running running_;
+  std::vector<Entry> entries_;
+  RouteCounters unmatched_;
+  Authenticate authenticate_;
+  std::function<void(const http::Request&, const http::Route&, int status)> audit_;
+  std::unique_ptr<Workers> workers_;  // last: its jobs use the rest
+};
+
+}  // namespace pawl::server

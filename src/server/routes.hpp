@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// The routes of the API, by noun. The engine and what else they are given must outlive them.
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pawl/engine.hpp"
+#include "pawl/http.hpp"
+#include "server/hub.hpp"
+#include "server/router.hpp"
+#include "server/transport.hpp"
+
+namespace pawl::server {
+
+/// {"$ref":"#/components/schemas/<name>"}
+std::string schema_ref(std::string_view name);
+/// Every schema that routes refer to, by name.
+const std::vector<std::pair<std::string, std::string>>& schemas();
+
+std::vector<http::Route> machine_routes(Engine& engine);
+std::vector<http::Route> instance_routes(Engine& engine);
+std::vector<http::Route> event_routes(Hub& hub);
+std::vector<http::Route> operating_routes(Engine& engine);
+/// `draining` tells whether the server is about to stop.
+std::vector<http::Route> health_routes(Engine& engine, const std::atomic<bool>& draining);
+
+/// The OpenAPI 3.1 document of these routes.
+Result<std::string> openapi(const std::vector<Router::Entry>& entries);
+
+/// What Prometheus reads.
+std::string metrics(Engine& engine, const Router& router, const Hub& hub, const WireCounters* wire,
+                    const std::vector<System*>& systems);
+
+}  // namespace pawl::server

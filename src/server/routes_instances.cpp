@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// /v1/instances: look at them, begin them, send them events.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "server/body.hpp"
+#include "server/problem.hpp"
+#include "server/render.hpp"
+#include "server/routes.hpp"
+
+namespace pawl::server {
+namespace {
+
+constexpr std::size_t kMostPage = 1000;
+
+const Definition* find_definition(const Engine& engine, std::string_view machine) {
+  const auto all = engine.definitions();
+  const auto found = std::ranges::find(all, machine, &Definition::name);
+  return found == all.end() ? nullptr : *found;
+}
+
+std::string encode_percent(std::string_view text) {
+  std::string encoded;
+  for (const char byte : text) {
+    const bool plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+                       (byte >= '0' && byte <= '9') || byte == '-' || byte == '.' || byte == '_' ||
+                       byte == '~';
+    encoded += plain ? std::string(1, byte) : fmt::format("%{:02X}", static_cast<unsigned char>(byte));
+  }
+  return encoded;
+}
+
+Result<http::Response> instance_response(const Engine& engine, const Instance& instance, int status) {
+  JsonWriter out;
+  write_instance(out, instance, find_definition(engine, instance.machine));
+  PAWL_TRY(auto response, http::json(out.take(), status));
+  response.headers.emplace_back("ETag", etag(instance));
+  if (status == 201) {
+    response.headers.emplace_back(
+        "Location",
+        fmt::format("/v1/instances/{}/{}", encode_percent(instance.machine), encode_percent(instance.key)));
+  }
+  return response;
+}
+
+Result<http::Response> get_instance(const Engine& engine, const http::Request& request) {
+  PAWL_TRY(const auto instance, engine.read(request.parameter("machine"), request.parameter("key")));
+  if (request.header("If-None-Match") == etag(instance)) {
+    return http::Response{.status = 304, .headers = {{"ETag", etag(instance)}}};
+  }
+  PAWL_TRY(auto response, instance_response(engine, instance, 200));
+  response.headers.emplace_back("Cache-Control", "no-cache");
+  return response;
+}
+
+Result<ListQuery> list_query(const Engine& engine, const http::Request& request) {
+  ListQuery query{.machine = request.parameter("machine"),
+                  .state = request.parameter("state"),
+                  .partition = request.parameter("partition"),
+                  .cursor = request.parameter("cursor")};
+  PAWL_TRY(query.limit, limit_parameter(request, 100, kMostPage));
+  PAWL_TRY(query.changed_after, time_parameter(request, "changed_after"));
+  PAWL_TRY(query.changed_before, time_parameter(request, "changed_before"));
+  PAWL_TRY(query.finished, boolean_parameter(request, "finished"));
+  const auto* definition = find_definition(engine, query.machine);
+  if (definition != nullptr && !query.state.empty()) PAWL_CHECK(definition->find_state(query.state));
+  return query;
+}
+
+Result<http::Response> list_instances(const Engine& engine, const http::Request& request) {
+  PAWL_TRY(const auto query, list_query(engine, request));
+  PAWL_TRY(const auto page, engine.list(query));
+  JsonWriter out;
+  out.begin_object().key("instances").begin_array();
+  for (const auto& instance : page.instances) {
+    if (instance.machine.starts_with(http::kPrivateMachines)) continue;
+    write_instance(out, instance, find_definition(engine, instance.machine));
+  }
+  out.end_array();
+  if (!page.next.empty()) out.key("next").string(page.next);
+  out.end_object();
+  return http::json(out.take());
+}
+
+Result<http::Response> get_history(const Engine& engine, const http::Request& request) {
+  PAWL_TRY(const auto before, integer_parameter(request, "before"));
+  PAWL_TRY(const auto limit, limit_parameter(request, 100, kMostPage));
+  PAWL_TRY(const auto history,
+           engine.history(request.parameter("machine"), request.parameter("key"), before, limit));
+  JsonWriter out;
+  out.begin_object().key("events").begin_array();
+  for (const auto& event : history.events) write_event(out, event);
+  out.end_array().key("truncated").boolean(history.truncated);
+  if (history.next != 0) out.key("next").integer(history.next);
+  out.end_object();
+  return http::json(out.take());
+}
+
+Result<http::Response> get_ephemerals(const Engine& engine, const http::Request& request) {
+  PAWL_TRY(const auto values, engine.ephemerals(request.parameter("machine"), request.parameter("key")));
+  JsonWriter out;
+  out.begin_object().key("values").begin_object();
+  for (const auto& [name, value] : values) out.key(name).embed(value);
+  out.end_object().end_object();
+  return http::json(out.take());
+}
+
+/// The engine's own thread only passes the outcome on; it is written where it is sent.
+void commit(Engine& engine, Transaction transaction, int status, http::Reply reply) {
+  engine.submit(std::move(transaction), [&engine, status, reply = std::move(reply)](
+                                            Result<std::vector<Instance>> outcome) mutable {
+    if (!outcome) return reply(fail(std::move(outcome).error()));
+    http::Response response{.status = status};
+    response.finish = [&engine, status, instance = std::move(outcome->front())](http::Response& made) {
+      auto written = instance_response(engine, instance, status);
+      made = written ? *std::move(written) : to_response(written.error());
+    };
+    reply(std::move(response));
+  });
+}
+
+Result<Transaction> creation(const http::Request& request) {
+  PAWL_TRY(const auto body, Body::parse(request, {"key", "data", "partition"}));
+  Operation operation{.kind = Operation::Kind::create, .machine = request.parameter("machine"), .key = {}};
+  PAWL_TRY(operation.key, body.text("key"));
+  PAWL_TRY(operation.partition, body.text_or("partition", ""));
+  PAWL_TRY(operation.json, body.object("data"));
+  PAWL_TRY(auto id, request_id(request));
+  return Transaction{}.operation(std::move(operation)).request_id(std::move(id));
+}
+
+Result<Transaction> sending(const http::Request& request) {
+  PAWL_TRY(const auto body, Body::parse(request, {"event", "payload", "expected_version"}));
+  Operation operation{.kind = Operation::Kind::send,
+                      .machine = request.parameter("machine"),
+                      .key = request.parameter("key")};
+  PAWL_TRY(operation.event, body.text("event"));
+  PAWL_TRY(operation.json, body.object("payload"));
+  PAWL_TRY(operation.expected_version, body.integer("expected_version"));
+  PAWL_TRY(auto id, request_id(request));
+  return Transaction{}.operation(std::move(operation)).request_id(std::move(id));
+}
+
+http::AsyncHandler committing(Engine& engine, Result<Transaction> (*make)(const http::Request&), int status) {
+  return [&engine, make, status](const http::Request& request, http::Reply reply) {
+    auto transaction = make(request);
+    if (!transaction) return reply(fail(std::move(transaction).error()));
+    commit(engine, *std::move(transaction), status, std::move(reply));
+  };
+}
+
+http::Parameter limit_of_page() {
+  return {.name = "limit",
+          .description = "at most so many, from 1 to 1000; default 100",
+          .schema = R"({"type":"integer","minimum":1,"maximum":1000,"default":100})"};
+}
+
+http::Route list_route(Engine& engine) {
+  const auto* const time = R"({"type":"string","format":"date-time"})";
+  return {
+      .path = "/v1/instances",
+      .id = "list_instances",
+      .summary = "Instances in the order of their creation, page by page",
+      .query = {{.name = "machine", .description = "only of this machine"},
+                {.name = "state", .description = "only in this state"},
+                {.name = "partition", .description = "only of this partition"},
+                {.name = "finished",
+                 .description = "only (un)finished ones",
+                 .schema = R"({"type":"boolean"})"},
+                {.name = "changed_after", .description = "changed later than this", .schema = time},
+                {.name = "changed_before", .description = "changed earlier than this", .schema = time},
+                {.name = "cursor", .description = "`next` of the page before"},
+                limit_of_page()},
+      .response = schema_ref("Instances"),
+      .errors = {Code::unknown_machine, Code::unknown_state, Code::invalid_argument, Code::cursor_invalid},
+      .run = [&engine](const http::Request& request) { return list_instances(engine, request); }};
+}
+
+std::vector<http::Route> reading_routes(Engine& engine) {
+  return {
+      list_route(engine),
+      {.path = "/v1/instances/{machine}/{key}",
+       .id = "get_instance",
+       .summary = "One instance; answers 304 to its ETag in If-None-Match",
+       .response = schema_ref("Instance"),
+       .errors = {Code::unknown_machine, Code::unknown_instance},
+       .run_fast = [&engine](const http::Request& request) { return get_instance(engine, request); }},
+      {.path = "/v1/instances/{machine}/{key}/history",
+       .id = "get_history",
+       .summary = "What happened to an instance, newest first",
+       .query = {{.name = "before",
+                  .description = "`next` of the page before",
+                  .schema = R"({"type":"integer","minimum":0})"},
+                 limit_of_page()},
+       .response = schema_ref("History"),
+       .errors = {Code::unknown_machine, Code::unknown_instance, Code::invalid_argument},
+       .run = [&engine](const http::Request& request) { return get_history(engine, request); }},
+      {.path = "/v1/instances/{machine}/{key}/ephemerals",
+       .id = "get_ephemerals",
+       .summary = "Values kept beside an instance, such as progress",
+       .response = schema_ref("Ephemerals"),
+       .errors = {Code::unknown_machine, Code::unknown_instance},
+       .run = [&engine](const http::Request& request) { return get_ephemerals(engine, request); }},
+  };
+}
+
+}  // namespace
+
+std::vector<http::Route> instance_routes(Engine& engine) {
+  auto routes = reading_routes(engine);
+  routes.push_back({.method = http::Method::post,
+                    .path = "/v1/instances/{machine}",
+                    .id = "create_instance",
+                    .summary = "Begin an instance; answered once it is durable",
+                    .role = http::Role::operator_,
+                    .request = schema_ref("Creation"),
+                    .response = schema_ref("Instance"),
+                    .success = 201,
+                    .errors = {Code::unknown_machine, Code::duplicate_instance, Code::missing_field,
+                               Code::request_id_reused},
+                    .takes_request_id = true,
+                    .run_async = committing(engine, creation, 201)});
+  routes.push_back({.method = http::Method::post,
+                    .path = "/v1/instances/{machine}/{key}/events",
+                    .id = "send_event",
+                    .summary = "Send an event to an instance; answered once it is durable",
+                    .role = http::Role::operator_,
+                    .request = schema_ref("Sending"),
+                    .response = schema_ref("Instance"),
+                    .errors = {Code::unknown_machine, Code::unknown_instance, Code::unknown_event,
+                               Code::illegal_event, Code::version_conflict, Code::request_id_reused},
+                    .takes_request_id = true,
+                    .run_async = committing(engine, sending, 200)});
+  return routes;
+}
+
+}  // namespace pawl::server

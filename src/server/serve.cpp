@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/serve.hpp"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "pawl/auth.hpp"
+#include "pawl/server.hpp"
+#include "server/names.hpp"
+
+namespace pawl::server {
+namespace {
+
+/// Threads inherit the mask, so signals reach only who asks for them here.
+sigset_t block_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  return signals;
+}
+
+/// The systems that the configuration names, in its order.
+Result<std::vector<System*>> choose(const Config& config,
+                                    const std::vector<std::unique_ptr<System>>& available) {
+  auto wanted = config.systems;
+  if (config.demo && std::ranges::find(wanted, "demo") == wanted.end()) wanted.emplace_back("demo");
+  std::vector<std::string> known;
+  for (const auto& system : available) known.push_back(system->name());
+  std::vector<System*> chosen;
+  for (const auto& name : wanted) {
+    const auto found = std::ranges::find(known, name);
+    if (found == known.end()) {
+      return fail(Code::config_invalid,
+                  fmt::format("systems: there is no system \"{}\"{}", name, suggestion(name, known)));
+    }
+    chosen.push_back(available[static_cast<std::size_t>(found - known.begin())].get());
+  }
+  return chosen;
+}
+
+Result<std::unique_ptr<Engine>> open_engine(Runtime& runtime, const Config& config,
+                                            const std::vector<System*>& systems, const Logger& log) {
+  std::error_code failure;
+  std::filesystem::create_directories(config.data, failure);
+  if (failure) {
+    return fail(Code::store_io,
+                fmt::format("the directory {} cannot be made: {}", config.data, failure.message()));
+  }
+  Machines machines;
+  auto options = config.engine;
+  options.store = "sqlite:" + (std::filesystem::path(config.data) / "pawl.db").string();
+  options.log = log;
+  for (auto* system : systems) {
+    system->add_machines(machines);
+    for (auto& table : system->tables()) options.schema.push_back(std::move(table));
+    // What the configuration says of a pool comes before what its system says.
+    options.pools.merge(system->pools());
+  }
+  return Engine::open(runtime, std::move(machines), std::move(options));
+}
+
+std::optional<Duration> watchdog_interval() {
+  const char* text = std::getenv("WATCHDOG_USEC");
+  std::int64_t micros = 0;
+  if (text == nullptr || std::from_chars(text, text + std::strlen(text), micros).ec != std::errc{}) {
+    return std::nullopt;
+  }
+  return Duration(micros / 2);
+}
+
+Result<void> engine_alive(const Engine& engine) {
+  PAWL_TRY(auto subscription, engine.subscribe(""));
+  PAWL_CHECK(subscription.next(Duration(0), 1));
+  return {};
+}
+
+void reload_now(Server& server, const Logger& log, const std::function<Result<Config>()>& reload) {
+  notify_manager("RELOADING=1");
+  const auto fresh = reload();
+  if (!fresh) {
+    log.error("the configuration was not reloaded", {{"error", fresh.error().to_string()}});
+  } else {
+    log.set_level(fresh->log_level);
+    if (const auto done = server.reload_certificate(); !done) {
+      log.error("the certificate was not reloaded", {{"error", done.error().to_string()}});
+    }
+    log.info("reloaded");
+  }
+  notify_manager("READY=1");
+}
+
+/// Until a signal ends it. Error: what the store failed with; a process that starts anew recovers.
+Result<void> obey(const sigset_t& signals, Server& server, const Engine& engine, const Logger& log,
+                  const std::function<Result<Config>()>& reload) {
+  const auto watchdog = watchdog_interval();
+  const Duration glance =
+      std::min<Duration>(watchdog.value_or(std::chrono::seconds(1)), std::chrono::seconds(1));
+  const timespec patience{glance.count() / 1'000'000, (glance.count() % 1'000'000) * 1000};
+  while (true) {
+    const int signal = sigtimedwait(&signals, nullptr, &patience);
+    if (signal == SIGTERM || signal == SIGINT) return {};
+    if (signal == SIGHUP) reload_now(server, log, reload);
+    PAWL_CHECK(engine_alive(engine));
+    if (watchdog) notify_manager("WATCHDOG=1");
+  }
+}
+
+}  // namespace
+
+void notify_manager(std::string_view state) {
+  const char* path = std::getenv("NOTIFY_SOCKET");
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path == nullptr || *path == '\0' || std::strlen(path) >= sizeof address.sun_path) return;
+  std::memcpy(address.sun_path, path, std::strlen(path));
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + std::strlen(path));
+  if (*path == '@') address.sun_path[0] = '\0';  // the abstract namespace
+  const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) return;
+  // Nobody to tell is no reason to fail.
+  (void)::sendto(socket, state.data(), state.size(), MSG_NOSIGNAL, reinterpret_cast<sockaddr*>(&address),
+                 length);
+  ::close(socket);
+}
+
+Result<void> serve(const Config& config, std::vector<std::unique_ptr<System>> available,
+                   const std::function<Result<Config>()>& reload) {
+  const auto signals = block_signals();
+  ThreadRuntime runtime;
+  const Logger log(std::make_shared<StreamSink>(2, StreamSink::Options{.format = config.log_format}), runtime,
+                   config.log_level);
+  const auto auth = config.auth ? make_auth() : nullptr;
+  PAWL_TRY(const auto systems, choose(config, available));
+  auto parts = systems;
+  if (auth) parts.push_back(auth.get());
+  PAWL_TRY(const auto engine, open_engine(runtime, config, parts, log));
+  if (auth) PAWL_CHECK(auth->start(runtime, *engine));
+  for (auto* system : systems) PAWL_CHECK(system->start(runtime, *engine));
+  auto options = config.server;
+  options.systems = systems;
+  options.auth = auth.get();
+  options.log = log;
+  PAWL_TRY(auto server, Server::start(runtime, *engine, options));
+  const auto host = options.listen.substr(0, options.listen.rfind(':'));
+  fmt::print("Pawl is ready: {}://{}:{}\n", options.certificate.empty() ? "http" : "https", host,
+             server->port());
+  if (const auto first = auth ? auth->first_login() : std::nullopt) {
+    fmt::print("First login: user {}, one-time password {}\n", first->user, first->password);
+  }
+  std::fflush(stdout);
+  notify_manager("READY=1");
+  const auto ended = obey(signals, *server, *engine, log, reload);
+  notify_manager("STOPPING=1");
+  // From here on a signal does what it does to any process: a crash is a normal event.
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  log.info("stopping", {{"drain", config.drain_timeout}});
+  if (!server->drain(config.drain_timeout)) log.warn("requests were cut off: the time to drain was up");
+  for (auto* system : systems) system->stop();
+  server.reset();
+  return ended;
+}
+
+}  // namespace pawl::server

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pawl/server.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <charconv>
+#include <utility>
+
+#include "pawl/auth.hpp"
+#include "pawl/json.hpp"
+#include "pawl/system.hpp"
+#include "server/hub.hpp"
+#include "server/router.hpp"
+#include "server/routes.hpp"
+#include "server/transport.hpp"
+
+namespace pawl {
+namespace {
+
+struct Address {
+  std::string host;
+  std::uint16_t port = 0;
+};
+
+/// "127.0.0.1:7420" or "[::1]:7420".
+Result<Address> parse_address(std::string_view text) {
+  const auto colon = text.rfind(':');
+  Address address;
+  const auto number = colon == std::string_view::npos ? std::string_view{} : text.substr(colon + 1);
+  const auto* end = number.data() + number.size();
+  if (number.empty() || std::from_chars(number.data(), end, address.port).ptr != end) {
+    return fail(Code::invalid_argument,
+                fmt::format("\"{}\" is not an address with a port, such as 127.0.0.1:7420", text));
+  }
+  address.host = text.substr(0, colon);
+  if (address.host.starts_with('[') && address.host.ends_with(']')) {
+    address.host = address.host.substr(1, address.host.size() - 2);
+  }
+  return address;
+}
+
+bool is_loopback(std::string_view host) {
+  return host.starts_with("127.") || host == "::1" || host == "[::1]" || host == "localhost";
+}
+
+/// Without auth, a page from elsewhere must not reach the server through a name that it made point here.
+Result<void> only_local_names(http::Request& request, const http::Route&) {
+  request.user = "anonymous";
+  request.role = http::Role::admin;
+  const auto host = request.header("Host");
+  const auto colon = host.ends_with(']') ? std::string_view::npos : host.rfind(':');
+  if (host.empty() || is_loopback(host.substr(0, colon))) return {};
+  return fail(Code::forbidden, fmt::format("without auth the server answers to localhost only, not to \"{}\"",
+                                           host.substr(0, 64)));
+}
+
+/// Beyond this machine, only what proves who it is and what nobody on the way can read.
+Result<void> check_exposure(const ServerOptions& options, std::string_view host) {
+  if (is_loopback(host) || options.allow_insecure) return {};
+  if (options.auth != nullptr && !options.certificate.empty()) return {};
+  return fail(
+      Code::unsafe_address,
+      fmt::format("{} can be reached from other machines; listen on 127.0.0.1, or set up auth and TLS, "
+                  "or say allow_insecure",
+                  options.listen));
+}
+
+}  // namespace
+
+struct Server::Body {
+  Body(Runtime& with, Engine& on, ServerOptions how)
+      : runtime(with),
+        engine(on),
+        options(std::move(how)),
+        hub(with, on, options.limits, options.log),
+        router(with, options.workers, options.log) {}
+  ~Body() {
+    if (transport) transport->stop();
+  }
+
+  Result<void> add_routes();
+  void guard();
+  Result<void> add_own_routes();
+  Result<http::Response> list_systems() const;
+  Result<http::Response> system_script(const http::Request& request) const;
+
+  Runtime& runtime;
+  Engine& engine;
+  ServerOptions options;
+  std::atomic<bool> draining{false};
+  std::vector<std::pair<System*, std::optional<Page>>> pages;
+  std::string document;  // OpenAPI
+  server::Hub hub;
+  server::Router router;
+  std::unique_ptr<server::Transport> transport;
+};
+
+Result<http::Response> Server::Body::list_systems() const {
+  JsonWriter out;
+  out.begin_object().key("systems").begin_array();
+  for (const auto& [system, page] : pages) {
+    out.begin_object().key("name").string(system->name()).key("summary").string(system->summary());
+    if (page) {
+      out.key("page").begin_object().key("title").string(page->title);
+      out.key("script").string(fmt::format("/systems/{}/page.js", system->name())).end_object();
+    }
+    out.end_object();
+  }
+  out.end_array().end_object();
+  return http::json(out.take());
+}
+
+Result<http::Response> Server::Body::system_script(const http::Request& request) const {
+  for (const auto& [system, page] : pages) {
+    if (page && system->name() == request.parameter("system")) {
+      return http::Response{.body = page->script, .content_type = "text/javascript"};
+    }
+  }
+  return fail(Code::unknown_route, fmt::format("no system \"{}\" has a page", request.parameter("system")));
+}
+
+Result<void> Server::Body::add_own_routes() {
+  PAWL_CHECK(router.add({.path = "/v1/systems",
+                         .id = "list_systems",
+                         .summary = "The systems that run here, and their pages",
+                         .response = server::schema_ref("Systems"),
+                         .run_fast = [this](const http::Request&) { return list_systems(); }}));
+  PAWL_CHECK(
+      router.add({.path = "/systems/{system}/page.js",
+                  .id = "get_page",
+                  .summary = "The script of a system's page",
+                  .content_type = "text/javascript",
+                  .errors = {Code::unknown_route},
+                  .run_fast = [this](const http::Request& request) { return system_script(request); }}));
+  PAWL_CHECK(router.add({.path = "/metrics",
+                         .id = "metrics",
+                         .summary = "Metrics in Prometheus' text format",
+                         .content_type = "text/plain",
+                         .run = [this](const http::Request&) -> Result<http::Response> {
+                           return http::Response{
+                               .body = server::metrics(engine, router, hub,
+                                                       transport ? &transport->counters() : nullptr,
+                                                       options.systems),
+                               .content_type = "text/plain; version=0.0.4; charset=utf-8"};
+                         }}));
+  return router.add({.path = "/v1/openapi.json",
+                     .id = "openapi",
+                     .summary = "This document",
+                     .role = http::Role::anyone,
+                     .response = R"({"type":"object"})",
+                     .run_fast = [this](const http::Request&) -> Result<http::Response> {
+                       return http::Response{.body = document};
+                     }});
+}
+
+Result<void> Server::Body::add_routes() {
+  std::vector<std::vector<http::Route>> all{server::machine_routes(engine), server::instance_routes(engine),
+                                            server::event_routes(hub), server::operating_routes(engine),
+                                            server::health_routes(engine, draining)};
+  if (options.auth != nullptr) all.push_back(options.auth->routes(engine));
+  for (auto* system : options.systems) {
+    pages.emplace_back(system, system->page());
+    all.push_back(system->routes(engine));
+  }
+  for (auto& routes : all) {
+    for (auto& route : routes) PAWL_CHECK(router.add(std::move(route)));
+  }
+  PAWL_CHECK(add_own_routes());
+  PAWL_TRY(document, server::openapi(router.entries()));
+  return {};
+}
+
+void Server::Body::guard() {
+  if (options.auth != nullptr) {
+    router.authenticate_with([auth = options.auth](http::Request& request, const http::Route& route) {
+      return auth->authenticate(request, route);
+    });
+  } else if (!options.allow_insecure) {
+    router.authenticate_with(only_local_names);
+  }
+  router.audit_with([log = options.log](const http::Request& request, const http::Route& route, int status) {
+    log.info("audit", {{"user", request.user},
+                       {"from", request.remote},
+                       {"did", route.id},
+                       {"path", request.path},
+                       {"status", status}});
+  });
+}
+
+Result<std::unique_ptr<Server>> Server::start(Runtime& runtime, Engine& engine, ServerOptions options) {
+  PAWL_TRY(const auto address, parse_address(options.listen));
+  PAWL_CHECK(check_exposure(options, address.host));
+  auto body = std::make_unique<Body>(runtime, engine, std::move(options));
+  PAWL_CHECK(body->add_routes());
+  body->guard();
+  auto* router = &body->router;
+  PAWL_TRY(body->transport,
+           server::Transport::open(
+               {.address = address.host,
+                .port = address.port,
+                .threads = body->options.threads,
+                .limits = body->options.limits,
+                .certificate = body->options.certificate,
+                .key = body->options.key,
+                .log = body->options.log},
+               [router](http::Request request, std::move_only_function<void(http::Response)> reply) {
+                 router->handle(std::move(request), std::move(reply));
+               }));
+  return std::unique_ptr<Server>(new Server(std::move(body)));
+}
+
+Server::Server(std::unique_ptr<Body> body) : body_(std::move(body)) {}
+Server::~Server() = default;
+
+std::uint16_t Server::port() const { return body_->transport->port(); }
+
+http::Response Server::handle(http::Request request) {
+  struct Slot {
+    Gate gate;
+    http::Response response;
+  };
+  auto slot = std::make_shared<Slot>();
+  body_->router.handle(std::move(request), [slot](http::Response response) {
+    slot->response = std::move(response);
+    slot->gate.open();
+  });
+  body_->runtime.wait(slot->gate);
+  if (const auto complete = std::exchange(slot->response.finish, nullptr)) complete(slot->response);
+  return std::move(slot->response);
+}
+
+Result<void> Server::reload_certificate() { return body_->transport->reload_certificate(); }
+
+bool Server::drain(Duration most) {
+  body_->draining = true;
+  body_->hub.close();
+  return body_->transport->drain(most);
+}
+
+}  // namespace pawl

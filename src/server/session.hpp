@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// One connection, plain or over TLS. The one header that includes Boost.Beast; only the transport's own
+/// sources include it.
+///
+/// A statement with co_await has no brace, no ?: and no capture by value: g++ 12 miscompiles those.
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/basic_stream_socket.hpp>
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include "pawl/server.hpp"
+#include "server/transport.hpp"
+#include "server/wire.hpp"
+
+namespace pawl::server {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+
+using Executor = asio::io_context::executor_type;
+using Socket = asio::basic_stream_socket<asio::ip::tcp, Executor>;
+using TlsStream = asio::ssl::stream<Socket>;
+using Timer = asio::basic_waitable_timer<std::chrono::steady_clock,
+                                         asio::wait_traits<std::chrono::steady_clock>, Executor>;
+template <class T>
+using Awaitable = asio::awaitable<T, Executor>;
+using Failure = boost::system::error_code;
+inline constexpr asio::use_awaitable_t<Executor> kAwait{};
+
+class SessionBase {
+ public:
+  virtual ~SessionBase() = default;
+  /// On the session's own thread: closes it now if it waits for a request, else after the answer.
+  virtual void drain() = 0;
+  /// On the session's own thread: closes it, whatever it does.
+  virtual void close() = 0;
+};
+
+/// One thread, one context, the sessions that live there. The set is touched by that thread alone.
+struct Loop {
+  asio::io_context context{1};
+  std::unordered_set<SessionBase*> sessions;
+  bool draining = false;
+};
+
+/// What sessions share. Lives as long as any of them, and as any answer that is still to come.
+struct Shared {
+  HttpLimits limits;
+  RequestHandler handler;
+  WireCounters counters;
+  Logger log;
+};
+
+/// An answer on its way from whoever makes it to the session that waits for it.
+struct Exchange {
+  Exchange(const Executor& executor, std::shared_ptr<Loop> home) : loop(std::move(home)), wake(executor) {
+    wake.expires_at(Timer::time_point::max());
+  }
+  std::shared_ptr<Loop> loop;  // first, so that it goes last: the timer needs its context
+  Timer wake;
+  std::optional<http::Response> response;
+  bool signalled = false;
+};
+
+template <class Stream>
+class Session final : public SessionBase, public std::enable_shared_from_this<Session<Stream>> {
+ public:
+  template <class... Args>
+  Session(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, Args&&... stream)
+      : shared_(std::move(shared)),
+        loop_(std::move(loop)),
+        stream_(std::forward<Args>(stream)...),
+        deadline_(socket().get_executor()) {
+    loop_->sessions.insert(this);
+    ++shared_->counters.connections;
+    Failure ignored;
+    socket().set_option(asio::ip::tcp::no_delay(true), ignored);
+    const auto peer = socket().remote_endpoint(ignored);
+    remote_ = ignored ? std::string("unknown") : peer.address().to_string();
+  }
+  ~Session() override {
+    loop_->sessions.erase(this);
+    --shared_->counters.connections;
+  }
+
+  /// The whole life of the connection; `self` keeps it alive.
+  static Awaitable<void> run(std::shared_ptr<Session> self) {
+    Failure failure;
+    if constexpr (kTls) {
+      self->arm(self->shared_->limits.header_timeout);
+      co_await self->stream_.async_handshake(asio::ssl::stream_base::server,
+                                             asio::redirect_error(kAwait, failure));
+      if (failure) co_return;
+    }
+    bool more = true;
+    while (more && !self->loop_->draining) more = co_await self->one_request();
+    co_await self->finish();
+  }
+
+  /// Above the limit of connections: says so and closes.
+  static Awaitable<void> refuse(std::shared_ptr<Session> self, http::Response response) {
+    self->keep_alive_ = false;
+    self->arm(std::chrono::seconds(1));
+    co_await self->write(response, false);
+    co_await self->finish();
+  }
+
+  void drain() override {
+    if (idle_) close();
+  }
+  void close() override {
+    Failure ignored;
+    socket().close(ignored);
+    deadline_.cancel();
+    if (exchange_) exchange_->wake.cancel();
+  }
+
+ private:
+  static constexpr bool kTls = std::is_same_v<Stream, TlsStream>;
+
+  Socket& socket() {
+    if constexpr (kTls) {
+      return stream_.next_layer();
+    } else {
+      return stream_;
+    }
+  }
+
+  /// From now on what is read or written is cut off after `time`. A cut leaves the socket open, so that the
+  /// client can be told.
+  void arm(Duration time) {
+    timed_out_ = false;
+    const auto number = ++deadline_number_;
+    deadline_.expires_after(time);
+    deadline_.async_wait([weak = this->weak_from_this(), number](const Failure& failure) {
+      const auto self = weak.lock();
+      if (failure || !self || self->deadline_number_ != number) return;
+      self->timed_out_ = true;
+      Failure ignored;
+      self->socket().cancel(ignored);
+    });
+  }
+
+  Awaitable<bool> one_request() {
+    Failure failure;
+    if (buffer_.size() == 0) {
+      idle_ = true;
+      arm(shared_->limits.idle_timeout);
+      const auto space = buffer_.prepare(4096);
+      const auto count = co_await stream_.async_read_some(space, asio::redirect_error(kAwait, failure));
+      idle_ = false;
+      if (failure) co_return false;
+      buffer_.commit(count);
+    }
+    beast::http::request_parser<beast::http::string_body> parser;
+    parser.header_limit(static_cast<std::uint32_t>(shared_->limits.header_bytes));
+    parser.body_limit(shared_->limits.body_bytes);
+    arm(shared_->limits.header_timeout);
+    co_await beast::http::async_read_header(stream_, buffer_, parser, asio::redirect_error(kAwait, failure));
+    if (!failure && !parser.is_done()) {
+      if (beast::iequals(parser.get()[beast::http::field::expect], "100-continue")) {
+        co_await asio::async_write(stream_, asio::buffer(kContinue), asio::redirect_error(kAwait, failure));
+      }
+      arm(shared_->limits.body_timeout);
+      if (!failure)
+        co_await beast::http::async_read(stream_, buffer_, parser, asio::redirect_error(kAwait, failure));
+    }
+    std::optional<Error> broken;
+    if (failure) {
+      broken = wire_error(failure, timed_out_, shared_->limits);
+      if (!broken) co_return false;
+    }
+    auto request = broken ? std::optional<http::Request>() : take_request(parser.release());
+    if (!broken && !request) broken = unsupported_method();
+    if (broken) {
+      ++shared_->counters.broken;
+      keep_alive_ = false;
+      const auto response = wire_response(*broken);
+      co_await write(response, false);
+      co_return false;
+    }
+    co_return co_await answer(*std::move(request));
+  }
+
+  Awaitable<bool> answer(http::Request request) {
+    const bool head = head_;
+    const bool gzip = accepts_gzip(request.header("Accept-Encoding"));
+    exchange_ = std::make_shared<Exchange>(socket().get_executor(), loop_);
+    deadline_.cancel();
+    ++deadline_number_;
+    shared_->handler(std::move(request), [exchange = exchange_](http::Response response) mutable {
+      auto* place = exchange.get();
+      asio::dispatch(place->wake.get_executor(),
+                     [exchange = std::move(exchange), response = std::move(response)]() mutable {
+                       exchange->response = std::move(response);
+                       exchange->wake.cancel();
+                     });
+    });
+    Failure ignored;
+    while (!exchange_->response && socket().is_open()) {
+      co_await exchange_->wake.async_wait(asio::redirect_error(kAwait, ignored));
+    }
+    if (!exchange_->response) co_return false;
+    auto response = *std::move(exchange_->response);
+    exchange_->response.reset();
+    if (const auto complete = std::exchange(response.finish, nullptr)) complete(response);
+    if (loop_->draining) keep_alive_ = false;
+    if (response.stream) {
+      co_await stream(std::move(response));
+      co_return false;
+    }
+    if (gzip) compress(response);
+    const bool written = co_await write(response, head);
+    co_return written&& keep_alive_;
+  }
+
+  Awaitable<bool> write(const http::Response& response, bool head) {
+    Failure failure;
+    const auto bytes = to_bytes(response, keep_alive_, head, kTls);
+    arm(shared_->limits.write_timeout);
+    co_await asio::async_write(stream_, asio::buffer(bytes), asio::redirect_error(kAwait, failure));
+    co_return !failure;
+  }
+
+  /// Sends what the stream has until it ends, the reader is gone, or the reader takes too long.
+  Awaitable<void> stream(http::Response response) {
+    const auto source = response.stream;
+    ++shared_->counters.streams;
+    keep_alive_ = false;
+    bool more = co_await write(response, false);
+    source->open([exchange = exchange_] {
+      asio::dispatch(exchange->wake.get_executor(), [exchange] {
+        exchange->signalled = true;
+        exchange->wake.cancel();
+      });
+    });
+    std::string piece;
+    Failure failure;
+    while (more && socket().is_open()) {
+      piece.clear();
+      exchange_->signalled = false;
+      more = source->take(piece);
+      if (piece.empty() && more) {
+        exchange_->wake.expires_after(shared_->limits.heartbeat);
+        if (!exchange_->signalled) co_await exchange_->wake.async_wait(asio::redirect_error(kAwait, failure));
+        if (failure) continue;  // cancelled: there is something to take
+        source->idle(piece);
+      }
+      if (piece.empty()) continue;
+      arm(shared_->limits.write_timeout);
+      co_await asio::async_write(stream_, asio::buffer(piece), asio::redirect_error(kAwait, failure));
+      if (failure) break;
+    }
+    source->close();
+    --shared_->counters.streams;
+  }
+
+  /// Says goodbye in a way that lets the client read the last answer: with unread input, closing at once
+  /// would destroy it on its way.
+  Awaitable<void> finish() {
+    Failure failure;
+    if (!socket().is_open()) co_return;
+    arm(std::chrono::seconds(1));
+    if constexpr (kTls) co_await stream_.async_shutdown(asio::redirect_error(kAwait, failure));
+    socket().shutdown(asio::ip::tcp::socket::shutdown_send, failure);
+    std::size_t rest = std::size_t{4} << 20;
+    idle_ = true;  // what is left may be cut off when the server drains
+    buffer_.clear();
+    while (!failure && !timed_out_ && !loop_->draining && rest > 0) {
+      const auto space = buffer_.prepare(16384);
+      const auto count = co_await socket().async_read_some(space, asio::redirect_error(kAwait, failure));
+      rest -= std::min(rest, count);
+    }
+    close();
+  }
+
+  std::optional<http::Request> take_request(beast::http::request<beast::http::string_body> message) {
+    keep_alive_ = message.keep_alive();
+    head_ = message.method() == beast::http::verb::head;
+    const auto method = to_method(message.method_string());
+    if (!method) return std::nullopt;
+    http::Request request{.method = *method, .remote = remote_, .secure = kTls};
+    const std::string_view target(message.target().data(), message.target().size());
+    const auto mark = target.find('?');
+    request.path = target.substr(0, mark);
+    if (mark != std::string_view::npos) request.query = target.substr(mark + 1);
+    for (const auto& field : message) request.headers.emplace_back(field.name_string(), field.value());
+    request.body = std::move(message.body());
+    return request;
+  }
+
+  static std::optional<Error> wire_error(const Failure& failure, bool timed_out, const HttpLimits& limits) {
+    using beast::http::error;
+    if (timed_out) return slow_request();
+    if (failure == error::header_limit) return header_too_large(limits);
+    if (failure == error::body_limit) return body_too_large(limits);
+    if (failure == error::end_of_stream || failure == error::partial_message) return std::nullopt;
+    if (failure.category() == beast::http::make_error_code(error::bad_method).category())
+      return malformed_request(failure.message());
+    return std::nullopt;  // the connection broke
+  }
+
+  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<Loop> loop_;
+  Stream stream_;
+  Timer deadline_;
+  std::uint64_t deadline_number_ = 0;
+  bool timed_out_ = false;
+  bool idle_ = false;
+  bool keep_alive_ = true;
+  bool head_ = false;
+  std::string remote_;
+  std::shared_ptr<Exchange> exchange_;
+  beast::flat_buffer buffer_;
+};
+
+/// In their own sources, because they take long to compile.
+void run_plain(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, Socket socket, bool refused);
+void run_tls(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, Socket socket,
+             const std::shared_ptr<asio::ssl::context>& context);
+
+}  // namespace pawl::server

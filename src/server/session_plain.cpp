@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/write.hpp>
+
+#include "server/session.hpp"
+
+namespace pawl::server {
+
+void run_plain(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, Socket socket, bool refused) {
+  const auto executor = loop->context.get_executor();
+  auto response = wire_response(too_many_connections(shared->limits));
+  auto session = std::make_shared<Session<Socket>>(std::move(shared), std::move(loop), std::move(socket));
+  if (refused) {
+    asio::co_spawn(executor, Session<Socket>::refuse(std::move(session), std::move(response)),
+                   asio::detached);
+  } else {
+    asio::co_spawn(executor, Session<Socket>::run(std::move(session)), asio::detached);
+  }
+}
+
+}  // namespace pawl::server

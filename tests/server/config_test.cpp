@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// pawl.yaml: what is read, what is refused and where, and that the documentation says the same.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "server/config.hpp"
+
+namespace pawl::server {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+std::string refusal(std::string_view yaml) {
+  const auto config = parse_config(yaml, "pawl.yaml");
+  EXPECT_FALSE(config) << yaml;
+  if (config) return {};
+  EXPECT_EQ(config.error().code(), Code::config_invalid);
+  return config.error().message();
+}
+
+TEST(Config, AnEmptyFileMeansTheDefaults) {
+  const auto config = parse_config("", "pawl.yaml").value();
+  EXPECT_EQ(config.server.listen, "127.0.0.1:7420");
+  EXPECT_FALSE(config.demo);
+}
+
+TEST(Config, EveryKindOfValueIsRead) {
+  const auto config = parse_config(R"(
+listen: "[::1]:80"
+demo: true
+systems: [feeds, fleet]
+log: {level: debug, format: json}
+drain_timeout: 1.5s
+limits:
+  body_bytes: 2MiB
+  connections: 7
+engine:
+  keep: 30d
+  forget_finished: never
+  pools: {uplink: 4}
+)",
+                                   "pawl.yaml")
+                          .value();
+  EXPECT_EQ(config.server.listen, "[::1]:80");
+  EXPECT_TRUE(config.demo);
+  EXPECT_THAT(config.systems, testing::ElementsAre("feeds", "fleet"));
+  EXPECT_EQ(config.log_level, LogLevel::debug);
+  EXPECT_EQ(config.log_format, LogFormat::json);
+  EXPECT_EQ(config.drain_timeout, 1500ms);
+  EXPECT_EQ(config.server.limits.body_bytes, std::size_t{2} << 20);
+  EXPECT_EQ(config.server.limits.connections, 7);
+  EXPECT_EQ(config.engine.keep, 720h);
+  EXPECT_EQ(config.engine.forget_finished, std::nullopt);
+  EXPECT_EQ(config.engine.pools.at("uplink"), 4);
+}
+
+TEST(Config, AnUnknownKeyIsRefusedWithItsLineAndASuggestion) {
+  EXPECT_THAT(refusal("demo: true\nlisen: 127.0.0.1:1\n"),
+              HasSubstr("pawl.yaml:2: there is no key \"lisen\" (did you mean \"listen\"?)"));
+  EXPECT_THAT(refusal("limits:\n  header_byte: 1KiB\n"), HasSubstr("pawl.yaml:2: there is no key "
+                                                                   "\"limits.header_byte\" (did you mean "
+                                                                   "\"limits.header_bytes\"?)"));
+  EXPECT_THAT(refusal("colour: red\n"), HasSubstr("docs/configuration.md"));
+}
+
+TEST(Config, AWrongValueIsRefusedWithItsLineAndWhatWouldBeRight) {
+  EXPECT_THAT(refusal("\ndemo: maybe\n"), HasSubstr("pawl.yaml:2: \"demo\" is true or false, not \"maybe\""));
+  EXPECT_THAT(refusal("limits: {connections: 0}"), HasSubstr("a number from 1 to 1000000, not \"0\""));
+  EXPECT_THAT(refusal("limits: {connections: -1}"), HasSubstr("not \"-1\""));
+  EXPECT_THAT(refusal("limits: {body_bytes: 1TB}"), HasSubstr("such as 65536, 64KiB or 1MiB"));
+  EXPECT_THAT(refusal("limits: {idle_timeout: 10}"), HasSubstr("a duration such as 500ms"));
+  EXPECT_THAT(refusal("limits: {idle_timeout: 0s}"), HasSubstr("a duration"));
+  EXPECT_THAT(refusal("engine: {keep: always}"), HasSubstr("or never"));
+  EXPECT_THAT(refusal("log: {level: loud}"), HasSubstr("trace, debug, info, warn or error"));
+  EXPECT_THAT(refusal("log: {format: xml}"), HasSubstr("text or json"));
+  EXPECT_THAT(refusal("systems: feeds"), HasSubstr("a list of names"));
+  EXPECT_THAT(refusal("engine: {pools: {a: 0}}"), HasSubstr("pool names with their sizes"));
+  EXPECT_THAT(refusal("listen: [1]"), HasSubstr("a text"));
+}
+
+TEST(Config, WhatIsNoConfigurationIsRefused) {
+  EXPECT_THAT(refusal("demo: [true\n"), HasSubstr("this is not YAML"));
+  EXPECT_THAT(refusal("- a\n- b\n"), HasSubstr("holds keys with values"));
+  EXPECT_THAT(refusal("limits: 5"), HasSubstr("holds keys of its own"));
+  EXPECT_THAT(refusal("demo: true\ndemo: false\n"), HasSubstr("given twice"));
+  EXPECT_THAT(refusal("? [a]\n: b\n"), HasSubstr("a key is a name"));
+  EXPECT_THAT(refusal("tls: {certificate: a.pem}"), HasSubstr("given together"));
+  EXPECT_THAT(refusal(std::string(10'000, '[')), HasSubstr("this is not YAML"));
+  EXPECT_THAT(refusal(std::string(2 << 20, '#')), HasSubstr("larger than"));
+  EXPECT_FALSE(load_config("no/such/pawl.yaml"));
+}
+
+TEST(Config, TheDefaultsAsAFileAreTheDefaults) {
+  const auto config = parse_config(default_config(), "defaults").value();
+  const Config defaults;
+  EXPECT_EQ(config.server.listen, defaults.server.listen);
+  EXPECT_EQ(config.data, defaults.data);
+  EXPECT_EQ(config.drain_timeout, defaults.drain_timeout);
+  EXPECT_EQ(config.server.threads, defaults.server.threads);
+  EXPECT_EQ(config.server.workers, defaults.server.workers);
+  const auto& limits = config.server.limits;
+  EXPECT_EQ(limits.header_bytes, HttpLimits{}.header_bytes);
+  EXPECT_EQ(limits.body_bytes, HttpLimits{}.body_bytes);
+  EXPECT_EQ(limits.connections, HttpLimits{}.connections);
+  EXPECT_EQ(limits.idle_timeout, HttpLimits{}.idle_timeout);
+  EXPECT_EQ(limits.header_timeout, HttpLimits{}.header_timeout);
+  EXPECT_EQ(limits.body_timeout, HttpLimits{}.body_timeout);
+  EXPECT_EQ(limits.write_timeout, HttpLimits{}.write_timeout);
+  EXPECT_EQ(limits.streams, HttpLimits{}.streams);
+  EXPECT_EQ(limits.stream_buffer, HttpLimits{}.stream_buffer);
+  EXPECT_EQ(limits.heartbeat, HttpLimits{}.heartbeat);
+  EXPECT_EQ(config.engine.workers, EngineOptions{}.workers);
+  EXPECT_EQ(config.engine.queue, EngineOptions{}.queue);
+  EXPECT_EQ(config.engine.batch, EngineOptions{}.batch);
+  EXPECT_EQ(config.engine.cache_bytes, EngineOptions{}.cache_bytes);
+  EXPECT_EQ(config.engine.keep, EngineOptions{}.keep);
+  EXPECT_EQ(config.engine.forget_finished, EngineOptions{}.forget_finished);
+}
+
+TEST(Config, TheDocumentationListsEveryKeyWithItsDefault) {
+  std::vector<std::string> expected;
+  for (const auto& key : config_keys()) {
+    expected.push_back(fmt::format("| `{}` | {} | `{}` | {}{} |", key.name, key.type, key.otherwise,
+                                   key.description, key.reloadable ? " (reloaded on SIGHUP)" : ""));
+  }
+  std::vector<std::string> found;
+  std::ifstream page(PAWL_SOURCE_DIR "/docs/configuration.md");
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("| `")) found.push_back(line);
+  }
+  EXPECT_EQ(found, expected);
+}
+
+}  // namespace
+}  // namespace pawl::server
