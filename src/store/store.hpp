@@ -264,11 +264,22 @@ struct PostgresOptions {
   std::int64_t partition_entries = 1'000'000;  ///< entries in one partition of the log
 };
 
-/// Whether a store is named by a URL of PostgreSQL.
-bool is_postgres_url(std::string_view text);
-
 /// Errors: `store_locked` (by whom), `store_newer`, `store_corrupt`, `store_io`, `store_unsafe`,
 /// `store_diverged`, `invalid_argument`. No message holds a password.
 Result<std::unique_ptr<Store>> open_postgres(PostgresOptions options);
+
+/// How to open a store of either kind.
+struct StoreOptions {
+  std::string where;  ///< "sqlite:PATH" or "postgresql://…"
+  bool read_only = false;
+  bool create = true;
+  bool take_over =
+      false;  ///< from an owner that still holds it; a lock on a file ends with its process anyway
+  std::string vfs{};
+  std::function<Time()> now{};
+};
+
+/// Errors: `invalid_argument` where `where` is neither; those of the store.
+Result<std::unique_ptr<Store>> open_store_at(StoreOptions options);
 
 }  // namespace pawl

@@ -7,18 +7,14 @@
 #include <algorithm>
 #include <memory>
 
-namespace pawl {
-
-bool is_postgres_url(std::string_view text) {
-  return text.starts_with("postgresql://") || text.starts_with("postgres://");
-}
-
-}  // namespace pawl
-
 namespace pawl::postgres {
 namespace {
 
 constexpr std::string_view kExpected = "expected postgresql://user@host:port/database?parameters";
+
+bool is_postgres_url(std::string_view text) {
+  return text.starts_with("postgresql://") || text.starts_with("postgres://");
+}
 
 struct FreeOptions {
   void operator()(PQconninfoOption* options) const { PQconninfoFree(options); }

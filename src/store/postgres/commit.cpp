@@ -229,8 +229,9 @@ Result<bool> Writer::resolve() {
       if (found || !db_.lost()) return found;
       done = fail(std::move(found).error());
     }
-    if (!db_.lost() && done.error().code() != Code::rolled_back) return fail(std::move(done).error());
-    if (!backoff.again()) return fail(std::move(done).error());
+    const auto code = done.error().code();
+    const bool may_pass = code == Code::rolled_back || (db_.lost() && code == Code::store_io);
+    if (!may_pass || !backoff.again()) return fail(std::move(done).error());
   }
 }
 
