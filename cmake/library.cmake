@@ -8,5 +8,6 @@ add_library(pawl::pawl ALIAS pawl)
 target_sources(pawl PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${pawl_headers})
 target_include_directories(pawl PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_compile_features(pawl PUBLIC cxx_std_23)
-target_link_libraries(pawl PUBLIC Threads::Threads Boost::headers PRIVATE fmt::fmt Boost::json SQLite::SQLite3 OpenSSL::Crypto)
+target_link_libraries(pawl PUBLIC Threads::Threads Boost::headers PRIVATE fmt::fmt Boost::json SQLite::SQLite3
+                      PkgConfig::libpq OpenSSL::Crypto)
 set_target_properties(pawl PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON POSITION_INDEPENDENT_CODE ON)

@@ -42,7 +42,8 @@ class EngineCore;
 
 /// How an engine is run. Every field has a default that suits one process on one machine.
 struct EngineOptions {
-  std::string store = "sqlite:pawl.db";              ///< "sqlite:PATH"
+  std::string store = "sqlite:pawl.db";              ///< "sqlite:PATH" or "postgresql://user@host/database"
+  bool take_over = false;                            ///< take the store from an owner whose lease still lives
   std::string vfs{};                                 ///< a registered SQLite VFS, for `sim::Disk`
   std::size_t workers = 8;                           ///< threads that run work
   std::size_t queue = 65536;                         ///< requests that may wait; the next gets `overloaded`
@@ -63,6 +64,7 @@ struct OpenReport {
   std::size_t recovered = 0;    ///< states changed by a recovery mapping
   std::size_t interrupted = 0;  ///< pieces of work whose attempt a crash had cut off
   std::size_t overdue_timers = 0;
+  std::vector<std::string> reduced{};  ///< in what the store keeps less than the full guarantee, in sentences
   std::vector<std::string>
       unknown;  ///< "machine" or "machine.state" that this program does not know; untouched
 };

@@ -49,6 +49,9 @@
   X(3010, sql_refused, "An application statement is not allowed in a transaction.")                          \
   X(3011, sql_failed, "An application statement failed; the transaction was not applied.")                   \
   X(3012, row_expectation_failed, "An application statement affected another number of rows than expected.") \
+  X(3013, rolled_back, "The database rolled the batch back; nothing of it was applied.")                     \
+  X(3014, store_unsafe, "The database's settings would lose what was acknowledged.")                         \
+  X(3015, store_diverged, "The database is in an older state than this store has seen.")                     \
   X(4001, cancelled, "The operation was cancelled.")                                                         \
   X(4002, timed_out, "The operation did not finish within its time.")                                        \
   X(4003, overloaded, "A bounded queue is full.")                                                            \

@@ -34,11 +34,9 @@ struct Arguments {
 };
 
 Result<std::unique_ptr<Store>> open(const Arguments& arguments) {
-  SqliteOptions options;
-  options.path = arguments.path;
-  options.read_only = true;
-  options.create = false;
-  return open_sqlite(std::move(options));
+  const bool named = arguments.path.find("://") != std::string::npos || arguments.path.starts_with("sqlite:");
+  return open_store_at(
+      {.where = named ? arguments.path : "sqlite:" + arguments.path, .read_only = true, .create = false});
 }
 
 // pawl store info

@@ -13,6 +13,7 @@
 /// reading calls are safe from any thread and see only what is durable.
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -137,6 +138,8 @@ struct StoreInfo {
   Seq horizon = 0;          ///< entries up to and including this one have been cut away
   Time last_at{};           ///< time of the newest entry; log time never goes below
   bool read_only = false;
+  std::vector<std::string> reduced{};  ///< in what this place keeps less than the full guarantee, one
+                                       ///< sentence each; empty where it keeps all of it
 };
 
 /// Result of an integrity check: empty `problems` means sound.
@@ -160,19 +163,25 @@ class Store {
   /// Adds a transaction to the open batch and returns the seq of its first entry; the others follow on (0
   /// where it has no entries). A refusal concerns this transaction alone and leaves the batch as it was.
   /// Refusals: `sql_refused`, `sql_failed`, `row_expectation_failed`, `too_large`, `request_id_reused`,
-  /// `invalid_argument`, `store_read_only`. The others lose the whole batch: `disk_full`, after which the
-  /// store goes on, and `store_io`, `store_corrupt` and `store_poisoned`, after which it does not.
+  /// `invalid_argument`, `store_read_only`. The others lose the whole batch: `disk_full` and `rolled_back`,
+  /// after which the store goes on, and `store_io`, `store_corrupt`, `store_fenced` and `store_poisoned`,
+  /// after which it does not.
   virtual Result<Seq> apply(const Write& write) = 0;
 
   /// Joins the open batch, too.
   virtual Result<void> put(std::span<const Ephemeral> values) = 0;
 
-  /// Makes the open batch durable. `disk_full`: nothing of the batch was applied and the store goes on. Any
-  /// other error poisons the store: whether the batch is durable shows only when it is opened again.
+  /// Makes the open batch durable. `disk_full`, `rolled_back`: nothing of the batch was applied and the store
+  /// goes on. `store_fenced`: nothing was applied, and another owner goes on. Any other error poisons the
+  /// store: whether the batch is durable shows only when it is opened again.
   virtual Result<void> commit() = 0;
 
   /// Drops the open batch; the numbers it took are not used again by this owner, nor after it closed.
   virtual void discard() = 0;
+
+  /// Whether this owner is still the owner, as far as it can know without asking: what it keeps in memory may
+  /// be served only while it is. Cheap; from any thread. Error: `store_fenced`.
+  virtual Result<void> still_owner() const { return {}; }
 
   // Reading, from any thread.
 
@@ -189,6 +198,10 @@ class Store {
 
   /// Entries after a position, in order. Error: `cursor_expired` where `after` lies below the horizon.
   virtual Result<std::vector<Entry>> feed(Seq after, std::size_t limit) = 0;
+
+  /// Waits until there is an entry after a position, of whichever process, or the time is over. Returns
+  /// whether there is one. Error: `cursor_expired`.
+  virtual Result<bool> wait(Seq after, Duration most);
 
   /// The transaction of a request id. Sees the open batch as well, when called by the owner's thread.
   virtual Result<std::optional<StoredRequest>> find_request(const std::array<std::uint8_t, 16>& id) = 0;
@@ -236,5 +249,38 @@ struct SqliteOptions {
 
 /// Errors: `store_locked` (by whom), `store_newer`, `store_corrupt` (where), `store_io`, `invalid_argument`.
 Result<std::unique_ptr<Store>> open_sqlite(SqliteOptions options);
+
+/// How to open a PostgreSQL store. The URL may carry some of these itself; see docs/postgresql.md.
+struct PostgresOptions {
+  std::string url;  ///< "postgresql://…", everything that libpq takes, TLS options included
+  bool read_only = false;
+  bool create = true;
+  bool take_over = false;                        ///< from an owner whose lease still lives
+  bool unsafe = false;                           ///< go on where the server may lose what it has acknowledged
+  std::string schema = "pawl";                   ///< the database schema that holds the store's tables
+  Duration lease = std::chrono::seconds(10);     ///< how long an owner that is not heard of stays the owner
+  Duration patience = std::chrono::seconds(30);  ///< how long a lost connection is tried again
+  std::int64_t flush_every = 65536;              ///< as above
+  std::size_t entry_bytes = std::size_t{1} << 20;
+  std::int64_t partition_entries = 1'000'000;  ///< entries in one partition of the log
+};
+
+/// Errors: `store_locked` (by whom), `store_newer`, `store_corrupt`, `store_io`, `store_unsafe`,
+/// `store_diverged`, `invalid_argument`. No message holds a password.
+Result<std::unique_ptr<Store>> open_postgres(PostgresOptions options);
+
+/// How to open a store of either kind.
+struct StoreOptions {
+  std::string where;  ///< "sqlite:PATH" or "postgresql://…"
+  bool read_only = false;
+  bool create = true;
+  bool take_over =
+      false;  ///< from an owner that still holds it; a lock on a file ends with its process anyway
+  std::string vfs{};
+  std::function<Time()> now{};
+};
+
+/// Errors: `invalid_argument` where `where` is neither; those of the store.
+Result<std::unique_ptr<Store>> open_store_at(StoreOptions options);
 
 }  // namespace pawl

@@ -41,6 +41,7 @@ class Place {
   virtual Result<std::unique_ptr<Store>> open_backup() = 0;
 };
 
+/// Nothing where such a store cannot be had on this machine: its tests are skipped.
 using MakePlace = std::function<std::unique_ptr<Place>()>;
 
 /// An entry that owns its texts.
@@ -111,6 +112,7 @@ std::string problems(Store& store);
 class Conformance : public testing::TestWithParam<MakePlace> {
  protected:
   Conformance() : place_(GetParam()()) {}
+  void SetUp() override;
 
   std::unique_ptr<Store> open(const PlaceOptions& options = {});
   /// Closes and opens again.

@@ -50,9 +50,19 @@ std::string place_name(const testing::TestParamInfo<MakePlace>& info) {
   return std::array{"File", "Killed", "PowerCut"}.at(info.index);
 }
 
+/// What only SQLite's language can say.
+class SqliteSql : public StoreSql {};
+
+TEST_P(SqliteSql, ATableThatAnswersConflictsWithRollbackIsRefused) {
+  ASSERT_TRUE(
+      store_->execute(std::vector{plain("CREATE TABLE strict(id TEXT UNIQUE ON CONFLICT ROLLBACK)")}));
+  EXPECT_EQ(code(run(plain("INSERT INTO strict VALUES('a')"))), Code::sql_refused);
+}
+
 }  // namespace
 
 INSTANTIATE_TEST_SUITE_P(Sqlite, Conformance, kPlaces, place_name);
 INSTANTIATE_TEST_SUITE_P(Sqlite, StoreSql, kPlaces, place_name);
+INSTANTIATE_TEST_SUITE_P(Sqlite, SqliteSql, kPlaces, place_name);
 
 }  // namespace pawl::test

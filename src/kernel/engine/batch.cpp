@@ -87,17 +87,26 @@ void EngineCore::Batch::reset(std::size_t requests) {
 void EngineCore::run_batch(std::span<Request> requests) {
   auto& batch = batch_;
   batch.reset(requests.size());
+  // A refusal rests on what is in memory, which counts only while this is the owner.
+  const auto owner = store_->still_owner();
   for (auto& request : requests) {
-    auto outcome =
-        poisoned_ ? Result<std::vector<Instance>>(fail(*poisoned_)) : decide_or_refuse(batch, request);
+    Result<std::vector<Instance>> outcome;
+    if (poisoned_) {
+      outcome = fail(*poisoned_);
+    } else if (!owner) {
+      outcome = fail(owner.error());
+    } else {
+      outcome = decide_or_refuse(batch, request);
+    }
     const auto code = outcome ? std::nullopt : std::optional(outcome.error().code());
     if (batch.lost) {
       const auto error = outcome.error();
       batch.answers.push_back({&request, std::move(outcome)});
       fail_batch(batch, error);
       batch.reset(requests.size());
-    } else if (code == Code::store_io && request.internal) {
-      // The instance's data could not be read; what the engine itself wants is not lost by that.
+    } else if ((code == Code::store_io || (!poisoned_ && !owner)) && request.internal) {
+      // The instance's data could not be read, or a lease has run out and may be prolonged yet; what the
+      // engine itself wants is not lost by that.
       again_later(std::move(request));
     } else {
       if (code) ++(code == Code::version_conflict ? conflicts_ : refused_);
@@ -128,30 +137,33 @@ Result<void> EngineCore::commit_batch(Batch& batch) {
   return {};
 }
 
-/// Nothing of the batch may be seen: everybody in it gets the error. What the engine itself wanted waits for
-/// the disk to have room again.
+/// Nothing of the batch may be seen: everybody in it gets the error. Where the store goes on, what the engine
+/// itself wanted waits for the disk to have room again, or for the database to be there again.
 void EngineCore::fail_batch(Batch& batch, const Error& error) {
-  const bool full = error.code() == Code::disk_full;
-  if (!full) {
-    poisoned_ = Error(Code::store_poisoned, "the store failed and must be reopened: " + error.to_string());
+  const bool goes_on = error.code() == Code::disk_full || error.code() == Code::rolled_back;
+  const bool fenced = error.code() == Code::store_fenced;
+  if (!goes_on) {
+    poisoned_ =
+        fenced ? error
+               : Error(Code::store_poisoned, "the store failed and must be reopened: " + error.to_string());
     options_.log.error("store poisoned", {{"error", error.to_string()}});
     end_waiting(*poisoned_);
   }
   forget_permits(batch.reserved);
   // A store that was poisoned before took nothing of this batch.
-  const bool known = full || (error.code() == Code::store_poisoned && !batch.dirty);
+  const bool known = goes_on || fenced || (error.code() == Code::store_poisoned && !batch.dirty);
   const auto told =
       known ? error
             : Error(Code::outcome_unknown,
                     "the store failed while committing; open it again to see: " + error.to_string());
   for (auto& answer : batch.answers) {
-    if (answer.request->internal && full) {
+    if (answer.request->internal && goes_on) {
       again_later(std::move(*answer.request));
     } else if (answer.request->done) {
       answer.request->done(fail(told));
     }
   }
-  if (full) restore_ephemerals(std::move(batch.ephemerals));
+  if (goes_on) restore_ephemerals(std::move(batch.ephemerals));
 }
 
 /// All together and in their order, so that work which ended before a deadline still goes before it.

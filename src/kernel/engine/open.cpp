@@ -10,8 +10,6 @@
 namespace pawl {
 namespace {
 
-constexpr std::string_view kSqlite = "sqlite:";
-
 /// An attempt had begun and nothing was recorded of its end.
 bool is_interrupted(const WorkRecord& work) { return work.attempt > 0 && !work.not_before; }
 
@@ -21,16 +19,16 @@ bool is_store_failure(Code code) { return std::to_underlying(code) / 1000 == 3; 
 }  // namespace
 
 Result<std::unique_ptr<Store>> open_store(Runtime& runtime, const EngineOptions& options) {
-  if (!options.store.starts_with(kSqlite) || options.store.size() == kSqlite.size()) {
-    return fail(Code::invalid_argument, fmt::format("store \"{}\": expected \"sqlite:PATH\"", options.store));
-  }
-  return open_sqlite({.path = options.store.substr(kSqlite.size()), .vfs = options.vfs, .now = [&runtime] {
-                        return runtime.now();
-                      }});
+  return open_store_at(
+      {.where = options.store, .take_over = options.take_over, .vfs = options.vfs, .now = [&runtime] {
+         return runtime.now();
+       }});
 }
 
 Result<void> EngineCore::open(const StoreOpener& opener) {
   PAWL_TRY(store_, opener(runtime_, options_));
+  report_.reduced = store_->info().reduced;
+  for (const auto& what : report_.reduced) options_.log.warn("reduced guarantee", {{"what", what}});
   if (!options_.schema.empty()) PAWL_CHECK(store_->execute(options_.schema));
   const auto workers = static_cast<std::uint32_t>(std::max<std::size_t>(options_.workers, 1));
   auto pools = options_.pools;

@@ -121,6 +121,7 @@ Result<std::string> EngineCore::load_data(const InstanceId& id, std::uint16_t ma
 }
 
 Result<Instance> EngineCore::read(std::string_view machine, std::string_view key) const {
+  PAWL_CHECK(store_->still_owner());
   PAWL_TRY(const auto number, registry_.find(machine));
   Instance instance;
   {
@@ -139,6 +140,7 @@ Result<Instance> EngineCore::read(std::string_view machine, std::string_view key
 }
 
 Result<InstancePage> EngineCore::list(const ListQuery& query) const {
+  PAWL_CHECK(store_->still_owner());
   std::optional<std::uint16_t> machine;
   if (!query.machine.empty()) {
     PAWL_TRY(machine, registry_.find(query.machine));

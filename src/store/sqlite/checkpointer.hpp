@@ -10,7 +10,7 @@
 #include <mutex>
 
 #include "store/sqlite/connection.hpp"
-#include "store/sqlite/status.hpp"
+#include "store/status.hpp"
 
 namespace pawl::sqlite {
 

@@ -12,9 +12,9 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "store/replay.hpp"
 #include "store/sqlite/application_sql.hpp"
 #include "store/sqlite/connection.hpp"
 #include "store/sqlite/schema.hpp"
@@ -39,9 +39,6 @@ class EntryReader {
   Result<void> load(const std::function<void(const StoredHead&)>& visit);
 
  private:
-  struct Replayed;
-  using Replay = std::unordered_map<InstanceId, Replayed>;
-
   Result<std::optional<Entry>> log_entry(Seq seq);
   Result<std::optional<Entry>> kept_entry(const InstanceId& id, Seq seq);
   Result<Entry> read_entry(Statement& row);

@@ -11,8 +11,8 @@
 #include "store/sqlite/checkpointer.hpp"
 #include "store/sqlite/owner_lock.hpp"
 #include "store/sqlite/reader.hpp"
-#include "store/sqlite/status.hpp"
 #include "store/sqlite/writer.hpp"
+#include "store/status.hpp"
 #include "store/store.hpp"
 
 namespace pawl::sqlite {

@@ -13,13 +13,13 @@
 #include <thread>
 #include <vector>
 
+#include "store/dirty_heads.hpp"
 #include "store/sqlite/application_sql.hpp"
 #include "store/sqlite/checkpointer.hpp"
 #include "store/sqlite/connection.hpp"
-#include "store/sqlite/dirty_heads.hpp"
 #include "store/sqlite/pending_entries.hpp"
 #include "store/sqlite/schema.hpp"
-#include "store/sqlite/status.hpp"
+#include "store/status.hpp"
 
 namespace pawl::sqlite {
 

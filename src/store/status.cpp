@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/sqlite/status.hpp"
+#include "store/status.hpp"
 
 #include <algorithm>
 #include <utility>
 
-namespace pawl::sqlite {
+namespace pawl {
 
 void Status::set(StoreInfo info) {
   const std::scoped_lock lock(mutex_);
@@ -25,6 +25,7 @@ Seq Status::last() const {
 Result<void> Status::usable() const {
   if (!poisoned()) return {};
   const std::scoped_lock lock(mutex_);
+  if (fenced_) return fail(Code::store_fenced, "another owner has taken the store over: " + cause_);
   return fail(Code::store_poisoned, "an earlier write failed, so the store must be opened again: " + cause_);
 }
 
@@ -36,8 +37,16 @@ Result<void> Status::writable() const {
 
 void Status::poison(const Error& cause) {
   const std::scoped_lock lock(mutex_);
-  if (cause_.empty()) cause_ = cause.to_string();
+  if (cause_.empty()) {
+    cause_ = cause.to_string();
+    fenced_ = cause.code() == Code::store_fenced;
+  }
   poisoned_.store(true, std::memory_order_release);
+}
+
+void Status::set_epoch(std::int64_t epoch) {
+  const std::scoped_lock lock(mutex_);
+  info_.epoch = epoch;
 }
 
 void Status::committed(Seq last, Time at) {
@@ -51,4 +60,4 @@ void Status::cut(Seq horizon) {
   info_.horizon = std::max(info_.horizon, horizon);
 }
 
-}  // namespace pawl::sqlite
+}  // namespace pawl

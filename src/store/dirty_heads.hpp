@@ -17,7 +17,7 @@
 
 #include "store/store.hpp"
 
-namespace pawl::sqlite {
+namespace pawl {
 
 /// One instance's newest entry, as far as its head row shows it. Small: there is one per entry since the last
 /// round.
@@ -79,4 +79,4 @@ class DirtyHeads {
   std::map<std::string, std::uint32_t, std::less<>> state_numbers_;
 };
 
-}  // namespace pawl::sqlite
+}  // namespace pawl

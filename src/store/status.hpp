@@ -12,7 +12,7 @@
 
 #include "store/store.hpp"
 
-namespace pawl::sqlite {
+namespace pawl {
 
 /// Thread-safe.
 class Status {
@@ -21,7 +21,7 @@ class Status {
   StoreInfo info() const;
   Seq last() const;
 
-  /// Error: `store_poisoned`, with the first failure.
+  /// Error: `store_poisoned`, with the first failure; `store_fenced` where that was it.
   Result<void> usable() const;
   /// Also `store_read_only`, unless this is the owner.
   Result<void> writable() const;
@@ -30,6 +30,7 @@ class Status {
   void poison(const Error& cause);
   bool poisoned() const { return poisoned_.load(std::memory_order_acquire); }
 
+  void set_epoch(std::int64_t epoch);
   void committed(Seq last, Time at);
   void cut(Seq horizon);
 
@@ -37,8 +38,9 @@ class Status {
   mutable std::mutex mutex_;
   StoreInfo info_;
   std::string cause_;
+  bool fenced_ = false;
   std::atomic<bool> poisoned_ = false;
   std::atomic<bool> read_only_ = false;
 };
 
-}  // namespace pawl::sqlite
+}  // namespace pawl

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/sqlite/dirty_heads.hpp"
+#include "store/dirty_heads.hpp"
 
 #include <algorithm>
 #include <tuple>
 
-namespace pawl::sqlite {
+namespace pawl {
 
 void DirtyHeads::note(const EntryView& entry, Seq seq, std::int64_t machine) {
   batch_.push_back({.id = entry.id,
@@ -100,4 +100,4 @@ void DirtyHeads::advance(std::size_t count) {
   position_ = 0;
 }
 
-}  // namespace pawl::sqlite
+}  // namespace pawl

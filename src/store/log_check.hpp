@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// The integrity check that every store shares: the log by itself, then the heads against the log.
+///
+///     LogCheck check(horizon, flushed);
+///     for (entries, in order) check.entry(…);
+///     for (rows of the table of heads) check.head(…);
+///     return check.finish();
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "store/store.hpp"
+
+namespace pawl {
+
+/// What the check looks at in an entry.
+struct CheckedEntry {
+  Seq seq = 0;
+  InstanceId id;
+  std::int64_t version = 0;
+  std::int64_t generation = 0;
+  Seq prev = 0;
+  std::string_view state;
+  bool finished = false;
+  bool created = false;
+  std::int64_t members = 0;  ///< of a request; 0 where there is none
+  bool machine_known = true;
+  Time at{};
+};
+
+/// And in a head.
+struct CheckedHead {
+  InstanceId id;
+  Seq seq = 0;
+  std::int64_t version = 0;
+  std::int64_t generation = 0;
+  std::string_view state;
+  bool finished = false;
+  bool carries = false;  ///< it holds its entry itself
+  bool machine_known = true;
+};
+
+/// Used by one thread.
+class LogCheck {
+ public:
+  LogCheck(Seq horizon, Seq flushed) : horizon_(horizon), flushed_(flushed), before_(horizon) {}
+
+  template <class... Arguments>
+  void problem(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    if (result_.problems.size() < kProblems) {
+      result_.problems.push_back(fmt::format(format, std::forward<Arguments>(arguments)...));
+    }
+  }
+  bool sound() const { return result_.problems.empty(); }
+
+  void entry(const CheckedEntry& entry);
+  void head(const CheckedHead& head);
+  StoreCheck finish();
+
+ private:
+  /// More would not tell more.
+  static constexpr std::size_t kProblems = 100;
+
+  /// The newest entry of an instance in the log.
+  struct Newest {
+    Seq seq = 0;
+    std::int64_t version = 0;
+    std::int64_t generation = 0;
+    std::string state;
+    bool finished = false;
+    bool has_head = false;
+  };
+
+  void link(const CheckedEntry& entry);
+  void missing_head(const InstanceId& id, const Newest& newest);
+
+  Seq horizon_;
+  Seq flushed_;
+  Seq before_;
+  Seq request_ends_ = 0;
+  Time at_{};
+  StoreCheck result_;
+  std::unordered_map<InstanceId, Newest> newest_;
+};
+
+}  // namespace pawl

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Runs the application's statements on a connection, in few round trips.
+///
+///     PAWL_CHECK(application.run(db, write.sql, Allow::write));   // inside the batch's transaction
+///     PAWL_TRY(auto rows, application.query(db, statement));
+///
+/// Used by the connection's thread.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pawl/sql.hpp"
+#include "store/postgres/connection.hpp"
+#include "store/postgres/sql_text.hpp"
+
+namespace pawl::postgres {
+
+class ApplicationSql {
+ public:
+  explicit ApplicationSql(std::string schema) : schema_(std::move(schema)) {}
+
+  /// All or none of them, within a savepoint of the open transaction; what is queued already is sent first,
+  /// in the same round trip. A deadlock or serialization failure is tried again a few times. Errors:
+  /// `sql_refused`, `sql_failed`, `row_expectation_failed` leave the transaction as it was; any other one has
+  /// ended it.
+  Result<void> run(Connection& db, std::span<const Sql> statements, Allow allow);
+
+  Result<std::vector<std::vector<SqlValue>>> query(Connection& db, const Sql& sql);
+
+  /// Whether these statements could be run at all; nothing is sent. Errors: `sql_refused`, `sql_failed`.
+  Result<void> check(std::span<const Sql> statements, Allow allow) const;
+
+ private:
+  Result<SqlText> prepare(const Sql& sql, Allow allow) const;
+  void queue(Connection& db, const Sql& sql, const SqlText& text, Format format) const;
+  Result<void> attempt(Connection& db, std::span<const Sql> statements, const std::vector<SqlText>& texts);
+  Result<void> expectations(const std::vector<Rows>& results, std::size_t first,
+                            std::span<const Sql> statements) const;
+
+  std::string schema_;
+};
+
+}  // namespace pawl::postgres

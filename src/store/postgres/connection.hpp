@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// One connection to PostgreSQL, in pipeline mode: statements are queued, then sent together, and their
+/// results are read in order.
+///
+///     PAWL_TRY(auto db, Connection::open(address, {.patience = patience}));
+///     db.queue("BEGIN");
+///     db.queue("SELECT epoch FROM pawl.shards WHERE shard = $1", Params().int4(0));
+///     db.queue("COMMIT");
+///     PAWL_TRY(const auto results, db.sync());        // one round trip; the first error, if there is one
+///     results[1].integer(0, 0);
+///
+/// Not thread-safe: one thread uses a connection at a time.
+
+#include <libpq-fe.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "store/postgres/address.hpp"
+#include "store/store.hpp"
+
+namespace pawl::postgres {
+
+/// How values travel.
+enum class Format : std::uint8_t { text = 0, binary = 1 };
+
+/// Parameters of one statement, in binary form unless noted. A value.
+class Params {
+ public:
+  Params& int4(std::int64_t value);
+  Params& int8(std::int64_t value);
+  Params& float8(double value);
+  Params& uuid(std::span<const std::uint8_t> bytes);
+  Params& text(std::string_view text);
+  Params& bytea(std::string_view bytes);
+  /// A text whose type the server finds out from where it stands.
+  Params& inferred(std::string_view text);
+  Params& null();
+  /// A value of this type as the caller made it; borrowed until it has been queued.
+  Params& borrow(std::uint32_t type, std::string_view bytes);
+
+  std::size_t size() const { return types_.size(); }
+  const std::vector<Oid>& types() const { return types_; }
+
+ private:
+  friend class Connection;
+  enum class Kind : std::uint8_t { own, borrowed, null };
+  struct Value {
+    std::string own;
+    std::string_view borrowed;
+    Kind kind = Kind::own;
+  };
+  Params& add(std::uint32_t type, Format format, Value value);
+
+  std::vector<Oid> types_;
+  std::vector<int> formats_;
+  std::vector<Value> values_;
+};
+
+/// The rows that one statement returned, in binary form unless the statement was queued for text.
+class Rows {
+ public:
+  explicit Rows(PGresult* result) : result_(result) {}
+
+  int count() const { return PQntuples(result_.get()); }
+  int columns() const { return PQnfields(result_.get()); }
+  bool is_null(int row, int column) const { return PQgetisnull(result_.get(), row, column) != 0; }
+  std::string_view bytes(int row, int column) const;
+  std::int64_t integer(int row, int column) const;
+  bool boolean(int row, int column) const { return integer(row, column) != 0; }
+  Time time(int row, int column) const { return Time(Duration(integer(row, column))); }
+  /// With escapes resolved; empty for NULL.
+  std::string text(int row, int column) const;
+  Result<InstanceId> id(int row, int column) const;
+  Oid type(int column) const { return PQftype(result_.get(), column); }
+  /// Rows that the statement changed.
+  std::int64_t affected() const;
+
+ private:
+  struct Clear {
+    void operator()(PGresult* result) const { PQclear(result); }
+  };
+  std::unique_ptr<PGresult, Clear> result_;
+};
+
+/// Fields of one row of a COPY in binary form.
+class CopiedRow {
+ public:
+  explicit CopiedRow(std::vector<std::string_view>& fields) : fields_(fields) {}
+  std::string_view bytes(std::size_t column) const { return fields_[column]; }
+  bool is_null(std::size_t column) const { return fields_[column].data() == nullptr; }
+  std::int64_t integer(std::size_t column) const;
+  Time time(std::size_t column) const { return Time(Duration(integer(column))); }
+  std::string text(std::size_t column) const;
+  Result<InstanceId> id(std::size_t column) const;
+
+ private:
+  std::vector<std::string_view>& fields_;
+};
+
+struct ConnectionOptions {
+  Duration patience = std::chrono::seconds(30);  ///< how long one answer may take
+  bool read_only = false;
+};
+
+class Connection {
+ public:
+  Connection() = default;
+
+  /// Errors: `store_io`, with the server's or libpq's words.
+  static Result<Connection> open(const Address& address, ConnectionOptions options);
+
+  explicit operator bool() const { return connection_ != nullptr; }
+  void close() { connection_.reset(); }
+  /// Whether the connection is gone: then nobody knows what became of what was sent last.
+  bool lost() const { return lost_; }
+  bool in_transaction() const { return PQtransactionStatus(get()) > PQTRANS_ACTIVE; }
+  int socket() const { return PQsocket(get()); }
+  int backend() const { return PQbackendPID(get()); }
+  PGconn* get() const { return connection_.get(); }
+
+  /// Queues a statement. One that is used often is prepared at its first use and kept.
+  void queue(const std::string& sql, const Params& params = {});
+  void queue_kept(const std::string& sql, const Params& params = {});
+  /// For application statements: prepares the unnamed statement, then runs it as often as needed.
+  void queue_unnamed(const std::string& sql, const Params& params);
+  void queue_again(const Params& params, Format format = Format::binary);
+  /// How many messages, and how many results, the queue stands for so far.
+  std::size_t queued() const { return prepares_.size(); }
+  std::size_t queued_results() const {
+    return static_cast<std::size_t>(std::ranges::count(prepares_, false));
+  }
+  /// Sends what is queued and returns one result per statement. After an error the transaction, if one is
+  /// open, must be rolled back; `failed_at` is the statement's position.
+  Result<std::vector<Rows>> sync();
+  /// After an error of `sync`: the results of the statements before the one that failed.
+  std::vector<Rows> take_partial() { return std::move(partial_); }
+  std::size_t failed_at() const { return failed_at_; }
+  /// One statement by itself, or the last result of several.
+  Result<Rows> run(const std::string& sql, const Params& params = {});
+  /// Ends the open transaction, if there is one; where that fails the connection counts as lost.
+  void roll_back();
+
+  /// A script of several statements without parameters or results.
+  Result<void> run_script(const std::string& sql);
+  /// Reads `sql` (a SELECT) row by row; constant memory however many there are.
+  Result<void> copy_out(const std::string& sql, const std::function<Result<void>(const CopiedRow&)>& row);
+  /// The same without looking into the rows, and the other way round; for backups.
+  Result<void> copy_raw(const std::string& sql, const std::function<Result<void>(std::string_view)>& part);
+  Result<void> begin_copy_in(const std::string& sql);
+  Result<void> copy_in(std::string_view part);
+  Result<void> end_copy_in();
+
+  /// Whether a commit since the last call was not confirmed by the synchronous standby, because somebody
+  /// cancelled the wait.
+  bool take_unreplicated() { return std::exchange(*unreplicated_, false); }
+
+  /// Where `to_error` looks for what SQLSTATE a failure had; empty where there was none.
+  static std::string_view sqlstate(const Error& error) { return error.field("sqlstate"); }
+
+ private:
+  struct Finish {
+    void operator()(PGconn* connection) const { PQfinish(connection); }
+  };
+
+  Error to_error(const PGresult* result, std::string_view doing);
+  Error lost_error(std::string_view doing);
+  /// Waits for the socket, and sends what is left to send. False: no answer in time, or an error.
+  bool wait_for_socket();
+  /// The next result, once it is there; null at the end of a statement's results.
+  Result<PGresult*> next_result();
+  Result<void> pipeline(bool on);
+  Result<void> expect(ExecStatusType status, std::string_view doing);
+  Result<void> finish_copy(std::string_view doing);
+
+  std::unique_ptr<PGconn, Finish> connection_;
+  const Address* address_ = nullptr;
+  ConnectionOptions options_;
+  std::unordered_map<std::string, std::string> kept_;  ///< statement to name
+  std::vector<std::string> new_kept_;                  ///< queued to be prepared, not confirmed yet
+  int names_given_ = 0;
+  std::vector<bool> prepares_;  ///< per queued message: it is a preparation, its result of no interest
+  std::string current_;         ///< name of the statement that `queue_again` runs
+  std::size_t failed_at_ = 0;
+  std::vector<Rows> partial_;
+  bool lost_ = false;
+  bool send_failed_ = false;
+  std::chrono::steady_clock::time_point deadline_;
+  std::unique_ptr<bool> unreplicated_ = std::make_unique<bool>(false);
+};
+
+}  // namespace pawl::postgres

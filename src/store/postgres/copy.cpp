@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams of rows. COPY is not possible in pipeline mode, so that is left for its duration.
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "store/postgres/connection.hpp"
+#include "store/postgres/wire.hpp"
+
+namespace pawl::postgres {
+namespace {
+
+constexpr std::size_t kSignature = 11;
+
+/// Takes `count` bytes off the front; an error where there are fewer.
+Result<std::string_view> take(std::string_view& bytes, std::size_t count) {
+  if (bytes.size() < count) return fail(Code::store_corrupt, "a row that PostgreSQL copied out breaks off");
+  const auto taken = bytes.substr(0, count);
+  bytes.remove_prefix(count);
+  return taken;
+}
+
+/// Takes the messages of a binary COPY apart into rows.
+class CopyParser {
+ public:
+  explicit CopyParser(const std::function<Result<void>(const CopiedRow&)>& row) : row_(row) {}
+
+  Result<void> part(std::string_view bytes) {
+    if (!std::exchange(begun_, true)) {
+      PAWL_CHECK(take(bytes, kSignature + 4));
+      PAWL_TRY(const auto extension, take(bytes, 4));
+      PAWL_CHECK(take(bytes, static_cast<std::size_t>(get_int(extension))));
+    }
+    while (!bytes.empty()) {
+      PAWL_TRY(const auto columns, take(bytes, 2));
+      const auto count = get_int(columns);
+      if (count < 0) return {};  // the end
+      fields_.clear();
+      for (std::int64_t i = 0; i < count; ++i) {
+        PAWL_TRY(const auto length, take(bytes, 4));
+        const auto size = get_int(length);
+        std::string_view field;
+        if (size >= 0) {
+          PAWL_TRY(field, take(bytes, static_cast<std::size_t>(size)));
+        }
+        fields_.push_back(field);
+      }
+      PAWL_CHECK(row_(CopiedRow(fields_)));
+    }
+    return {};
+  }
+
+ private:
+  const std::function<Result<void>(const CopiedRow&)>& row_;
+  std::vector<std::string_view> fields_;
+  bool begun_ = false;
+};
+
+}  // namespace
+
+Result<void> Connection::pipeline(bool on) {
+  const int done = on ? PQenterPipelineMode(get()) : PQexitPipelineMode(get());
+  if (done != 1) return fail(lost_error("changing to or from pipeline mode"));
+  return {};
+}
+
+Result<void> Connection::expect(ExecStatusType status, std::string_view doing) {
+  PAWL_TRY(auto* raw, next_result());
+  if (raw == nullptr) return fail(lost_error(doing));
+  const Rows result(raw);
+  if (PQresultStatus(raw) == status) return {};
+  return fail(to_error(raw, doing));
+}
+
+/// Reads what is left of the statement and goes back to pipeline mode.
+Result<void> Connection::finish_copy(std::string_view doing) {
+  std::optional<Error> first;
+  while (true) {
+    PAWL_TRY(auto* raw, next_result());
+    if (raw == nullptr) break;
+    const Rows result(raw);
+    if (PQresultStatus(raw) == PGRES_FATAL_ERROR && !first) first = to_error(raw, doing);
+    if (lost_) break;
+  }
+  if (!lost_) PAWL_CHECK(pipeline(true));
+  if (first) return fail(*std::move(first));
+  return {};
+}
+
+Result<void> Connection::run_script(const std::string& sql) {
+  deadline_ = std::chrono::steady_clock::now() + options_.patience;
+  PAWL_CHECK(pipeline(false));
+  if (PQsendQuery(get(), sql.c_str()) != 1) return fail(lost_error("running a script"));
+  return finish_copy("running a script");
+}
+
+Result<void> Connection::copy_raw(const std::string& sql,
+                                  const std::function<Result<void>(std::string_view)>& part) {
+  constexpr std::string_view kDoing = "reading from PostgreSQL";
+  deadline_ = std::chrono::steady_clock::now() + options_.patience;
+  PAWL_CHECK(pipeline(false));
+  const auto copy = fmt::format("COPY ({}) TO STDOUT (FORMAT binary)", sql);
+  if (PQsendQuery(get(), copy.c_str()) != 1) return fail(lost_error(kDoing));
+  if (auto begun = expect(PGRES_COPY_OUT, kDoing); !begun) {
+    if (!lost_) PAWL_CHECK(finish_copy(kDoing));
+    return begun;
+  }
+  Result<void> taken;
+  while (true) {
+    char* raw = nullptr;
+    const int size = PQgetCopyData(get(), &raw, 1);
+    const std::unique_ptr<char, decltype(&PQfreemem)> bytes(raw, &PQfreemem);
+    if (size > 0) {
+      if (taken) taken = part({raw, static_cast<std::size_t>(size)});
+      deadline_ = std::chrono::steady_clock::now() + options_.patience;
+    } else if (size == 0) {
+      if (!wait_for_socket()) return fail(lost_error(kDoing));
+    } else {
+      break;
+    }
+  }
+  PAWL_CHECK(finish_copy(kDoing));
+  return taken;
+}
+
+Result<void> Connection::copy_out(const std::string& sql,
+                                  const std::function<Result<void>(const CopiedRow&)>& row) {
+  CopyParser parser(row);
+  return copy_raw(sql, [&](std::string_view bytes) { return parser.part(bytes); });
+}
+
+Result<void> Connection::begin_copy_in(const std::string& sql) {
+  deadline_ = std::chrono::steady_clock::now() + options_.patience;
+  PAWL_CHECK(pipeline(false));
+  if (PQsendQuery(get(), sql.c_str()) != 1) return fail(lost_error("writing to PostgreSQL"));
+  if (auto begun = expect(PGRES_COPY_IN, "writing to PostgreSQL"); !begun) {
+    if (!lost_) PAWL_CHECK(finish_copy("writing to PostgreSQL"));
+    return begun;
+  }
+  return {};
+}
+
+Result<void> Connection::copy_in(std::string_view part) {
+  deadline_ = std::chrono::steady_clock::now() + options_.patience;
+  while (true) {
+    const int done = PQputCopyData(get(), part.data(), static_cast<int>(part.size()));
+    if (done == 1) return {};
+    if (done < 0 || !wait_for_socket()) return fail(lost_error("writing to PostgreSQL"));
+  }
+}
+
+Result<void> Connection::end_copy_in() {
+  deadline_ = std::chrono::steady_clock::now() + options_.patience;
+  while (true) {
+    const int done = PQputCopyEnd(get(), nullptr);
+    if (done == 1) break;
+    if (done < 0 || !wait_for_socket()) return fail(lost_error("writing to PostgreSQL"));
+  }
+  return finish_copy("writing to PostgreSQL");
+}
+
+}  // namespace pawl::postgres

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// The PostgreSQL store: puts the parts together. `open_postgres` in store.hpp makes one.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/postgres/keeper.hpp"
+#include "store/postgres/ownership.hpp"
+#include "store/postgres/reader.hpp"
+#include "store/postgres/schema.hpp"
+#include "store/postgres/writer.hpp"
+#include "store/status.hpp"
+#include "store/store.hpp"
+
+namespace pawl::postgres {
+
+/// Thread-safe as `Store` says.
+class PostgresStore final : public Store {
+ public:
+  PostgresStore(PostgresOptions options, Address address);
+  ~PostgresStore() override;
+
+  Result<void> open();
+
+  StoreInfo info() const override { return status_.info(); }
+  Result<Seq> apply(const Write& write) override { return writer_.apply(write); }
+  Result<void> put(std::span<const Ephemeral> values) override { return writer_.put(values); }
+  Result<void> commit() override { return writer_.commit(); }
+  void discard() override { writer_.discard(); }
+  Result<void> still_owner() const override;
+
+  Result<void> load(const std::function<void(const StoredHead&)>& visit) override;
+  Result<std::optional<Entry>> head_entry(const InstanceId& id, Seq seq) override;
+  Result<std::vector<Entry>> history(const InstanceId& id, Seq head, Seq before, std::size_t limit) override;
+  Result<std::vector<Entry>> feed(Seq after, std::size_t limit) override;
+  Result<bool> wait(Seq after, Duration most) override;
+  Result<std::optional<StoredRequest>> find_request(const std::array<std::uint8_t, 16>& id) override;
+  Result<std::vector<Ephemeral>> ephemerals(const InstanceId& id) override;
+
+  Result<bool> retain(Seq horizon, Seq forget) override;
+  Result<Seq> seq_before(Time time) override;
+  Result<void> checkpoint() override { return status_.writable(); }
+  Result<void> backup(const std::string& path, const std::function<void(double)>& progress) override;
+  Result<StoreCheck> check() override;
+  Result<void> execute(std::span<const Sql> statements) override { return writer_.execute(statements); }
+  Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement) override;
+
+ private:
+  Result<void> open_owner();
+  Result<void> open_reader();
+  Result<ServerFacts> checked_facts(Connection& db) const;
+  Result<StoreInfo> facts(Connection& db, const Meta& meta) const;
+  Result<void> drop_partitions(Seq horizon);
+  /// Runs `read` on a reading connection; once more on another one where the first turns out to be gone.
+  template <class Read>
+  auto reading(Read read) -> decltype(read(std::declval<Reader&>()));
+
+  PostgresOptions options_;
+  Address address_;
+  Names names_;
+  Status status_;
+  Ownership ownership_;
+  Keeper keeper_;
+  Writer writer_;
+  ReaderPool readers_;
+};
+
+template <class Read>
+auto PostgresStore::reading(Read read) -> decltype(read(std::declval<Reader&>())) {
+  // All idle connections may have died with the server; reading again changes nothing.
+  constexpr int kAttempts = 6;
+  for (int i = 1;; ++i) {
+    PAWL_CHECK(status_.usable());
+    PAWL_TRY(auto reader, readers_.lease());
+    auto result = read(*reader);
+    const bool again = !result && reader->database().lost() && i < kAttempts;
+    if (!again) return result;
+  }
+}
+
+}  // namespace pawl::postgres

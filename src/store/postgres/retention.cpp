@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Retention: moving the horizon, forgetting finished instances, and dropping the partitions of the log that
+// lie below it as a whole. Each call does a bounded part in a transaction of its own, so that batches never
+// wait long.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "store/postgres/postgres_store.hpp"
+
+namespace pawl::postgres {
+namespace {
+
+/// Rows of the log, or heads, per call.
+constexpr std::int64_t kRows = 5000;
+
+constexpr const char* kEndOfCut =
+    "SELECT count(*), max(seq) FROM (SELECT seq FROM {s}.log WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT "
+    "$3) cut";
+/// The newest entries below the cut move into their heads; the others stay where they are until their
+/// partition goes, and nobody reads them any more.
+constexpr const char* kCarry =
+    "UPDATE {s}.heads h SET kind = l.kind, prev = l.prev, schema = l.schema, event = l.event, payload = "
+    "l.payload, data = "
+    "l.data, extra = l.extra FROM {s}.log l WHERE l.seq > $1 AND l.seq <= $2 AND h.id = l.id AND h.seq = "
+    "l.seq";
+constexpr const char* kForget =
+    "WITH gone AS (DELETE FROM {s}.heads WHERE id IN (SELECT id FROM {s}.heads WHERE finished_seq <= $1 "
+    "ORDER BY "
+    "finished_seq LIMIT $2) RETURNING id), beside AS (DELETE FROM {s}.ephemeral WHERE id IN (SELECT id FROM "
+    "gone)) SELECT "
+    "count(*) FROM gone";
+
+}  // namespace
+
+Result<bool> PostgresStore::retain(Seq horizon, Seq forget) {
+  PAWL_CHECK(status_.writable());
+  const auto known = status_.info();
+  horizon = std::min(horizon, known.last);
+  forget = std::min(forget, known.last);
+  auto& db = writer_.database();
+  bool cut_done = horizon <= known.horizon;
+  bool forget_done = false;
+  Seq end = known.horizon;
+  PAWL_CHECK(writer_.between_batches([&]() -> Result<void> {
+    db.queue(names_(kForget), Params().int8(forget).int8(kRows));
+    db.queue(names_(kEndOfCut), Params().int8(known.horizon).int8(horizon).int8(kRows));
+    PAWL_TRY(const auto results, db.sync());
+    forget_done = results[0].integer(0, 0) < kRows;
+    if (cut_done) return {};
+    end = results[1].integer(0, 0) < kRows ? horizon : results[1].integer(0, 1);
+    db.queue(names_(kCarry), Params().int8(known.horizon).int8(end));
+    queue_meta(db, names_, "horizon", end);
+    writer_.queue_numbers();
+    cut_done = end == horizon;
+    return {};
+  }));
+  status_.cut(end);
+  writer_.cut(end);
+  if (cut_done) PAWL_CHECK(drop_partitions(end));
+  return cut_done && forget_done;
+}
+
+/// Drops what lies below the horizon as a whole. Somebody who reads the log for long keeps the lock away;
+/// then the next call tries again.
+Result<void> PostgresStore::drop_partitions(Seq horizon) {
+  auto& db = writer_.database();
+  db.queue(
+      "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = "
+      "to_regclass($1)",
+      Params().text(names_("{s}.log")));
+  PAWL_TRY(const auto results, db.sync());
+  for (int i = 0; i < results[0].count(); ++i) {
+    const auto name = results[0].text(i, 0);
+    Seq end = 0;
+    std::from_chars(name.data() + name.rfind('_') + 1, name.data() + name.size(), end);
+    if (end == 0 || end > horizon + 1) continue;
+    db.queue("BEGIN");
+    db.queue("SET LOCAL lock_timeout = '200ms'");
+    db.queue(names_("SELECT {s}.pawl_fence($1)"), Params().int8(ownership_.epoch()));
+    db.queue(names_(fmt::format("DROP TABLE {{s}}.{}", name)));
+    db.queue("COMMIT");
+    auto dropped = db.sync();
+    if (dropped) continue;
+    db.roll_back();
+    // The horizon is durable already; a lost connection is noticed and mended by the next batch.
+    if (db.lost() || dropped.error().code() == Code::rolled_back) return {};
+    return fail(std::move(dropped).error());
+  }
+  return {};
+}
+
+}  // namespace pawl::postgres

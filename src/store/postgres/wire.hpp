@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// PostgreSQL's binary formats: single values, arrays of composite values, and texts that hold bytes which a
+/// database text cannot.
+///
+///     RowArray rows(row_type);
+///     rows.begin(3).int8(seq).uuid(id.bytes).text(state);
+///     params.add(rows.finish());
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace pawl::postgres {
+
+/// Type numbers that never change.
+enum Oid4 : std::uint32_t {
+  kBool = 16,
+  kBytea = 17,
+  kInt8 = 20,
+  kInt2 = 21,
+  kInt4 = 23,
+  kText = 25,
+  kFloat4 = 700,
+  kFloat8 = 701,
+  kNumeric = 1700,
+  kUuid = 2950,
+};
+
+void put_int4(std::string& out, std::int32_t value);
+void put_int8(std::string& out, std::int64_t value);
+std::int64_t get_int(std::string_view bytes);
+
+/// A text of the database is UTF-8 without NUL. What is not is written with the escape character U+0001,
+/// which does not occur in JSON: "\1" '0' for NUL, "\1" '1' for itself, "\1" 'x' and two digits for any other
+/// byte. Returns the text itself where there is nothing to escape, otherwise `buffer`.
+std::string_view escaped(std::string_view text, std::string& buffer);
+std::string unescaped(std::string_view text);
+
+/// An array of composite values, as a parameter of `unnest`.
+class RowArray {
+ public:
+  RowArray() = default;
+  /// `row_type` is the number of the composite type.
+  explicit RowArray(std::uint32_t row_type) : row_type_(row_type) { clear(); }
+
+  void clear();
+  bool empty() const { return rows_ == 0; }
+  std::size_t size() const { return static_cast<std::size_t>(rows_); }
+  std::size_t bytes() const { return bytes_.size(); }
+
+  RowArray& begin(std::int32_t columns);
+  RowArray& int2(std::int64_t value);
+  RowArray& int4(std::int64_t value);
+  RowArray& int8(std::int64_t value);
+  RowArray& boolean(bool value);
+  RowArray& uuid(std::span<const std::uint8_t> bytes);
+  RowArray& text(std::string_view text);
+  /// NULL where the text is empty.
+  RowArray& optional_text(std::string_view text);
+  RowArray& null(std::uint32_t type);
+  /// Ends the row.
+  void end();
+  /// Takes back everything after this many rows and bytes.
+  void cut(std::size_t rows, std::size_t bytes);
+
+  /// The whole array; further rows may follow.
+  std::string_view finish();
+
+ private:
+  void field(std::uint32_t type, std::int32_t size);
+
+  std::uint32_t row_type_ = 0;
+  std::int32_t rows_ = 0;
+  std::size_t row_begins_ = 0;
+  std::string bytes_;
+  std::string buffer_;
+};
+
+}  // namespace pawl::postgres

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// The owner's side of the PostgreSQL store. A batch is kept in memory in the form in which it is sent, and
+/// one round trip makes it durable:
+///
+///     BEGIN; fence; INSERT INTO log …; heads written behind; NOTIFY; COMMIT
+///
+/// Only application SQL is run at once, in the batch's transaction, because its outcome must be known.
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "store/dirty_heads.hpp"
+#include "store/postgres/application_sql.hpp"
+#include "store/postgres/connection.hpp"
+#include "store/postgres/keeper.hpp"
+#include "store/postgres/ownership.hpp"
+#include "store/postgres/requests.hpp"
+#include "store/postgres/schema.hpp"
+#include "store/postgres/wire.hpp"
+#include "store/status.hpp"
+
+namespace pawl::postgres {
+
+/// Used by one thread at a time, except where noted.
+class Writer {
+ public:
+  Writer(const PostgresOptions& options, const Address& address, const Names& names, Status& status,
+         Ownership& ownership, Keeper& keeper);
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  /// `next` is the first number this owner may give out; `flushed` is how far the table of heads is true.
+  Result<void> open(Connection db, ServerFacts facts, Seq next, Seq flushed);
+  /// Drops an open batch, writes down what only memory knows, and ends the lease.
+  Result<void> close();
+
+  Result<Seq> apply(const Write& write);
+  Result<void> put(std::span<const Ephemeral> values);
+  Result<void> commit();
+  void discard();
+  Result<void> execute(std::span<const Sql> statements);
+
+  /// Whether the calling thread has a batch open here. From any thread.
+  bool batch_is_mine() const { return batch_thread_.load() == std::this_thread::get_id(); }
+  /// A request of the open batch; or whether the log may hold it.
+  const StoredRequest* batch_request(const RequestId& id) const;
+  bool may_know(const RequestId& id) const { return requests_.may_know(id); }
+
+  Connection& database() { return db_; }
+  /// Runs `work` in a transaction of its own, between batches, with every head written before it.
+  template <class Work>
+  Result<void> between_batches(Work work);
+  /// Notes the highest number given out and the log's time, which an empty log no longer shows.
+  void queue_numbers();
+  void cut(Seq horizon) { requests_.cut(horizon); }
+
+ private:
+  // Opening (writer.cpp).
+  Result<void> prepare_connection();
+  Result<void> find_types();
+  Result<void> find_state(Seq flushed);
+  Result<void> check_limits(const Write& write) const;
+  Result<void> check_request(const RequestId& id);
+  void begin();
+  void append(const Write& write);
+  std::int64_t machine_number(std::string_view name);
+  Result<void> run_sql(std::span<const Sql> statements);
+
+  // Making durable (commit.cpp).
+  void queue_begin();
+  void queue_machines();
+  void queue_partitions();
+  void queue_log();
+  void queue_slice(std::size_t most);
+  void queue_ephemerals();
+  Result<void> send_batch();
+  Result<void> commit_until_known();
+  Result<bool> resolve();
+  Result<void> reconnect();
+  Result<bool> find_batch();
+  Result<void> check_slice(const std::vector<Rows>& results) const;
+  Result<void> begin_between();
+  Result<void> end_between();
+  void finish_batch();
+  void forget_batch();
+  Error gave_up(Error error);
+  Error lost(Error error);
+
+  const PostgresOptions& options_;
+  const Address& address_;
+  const Names& names_;
+  Status& status_;
+  Ownership& ownership_;
+  Keeper& keeper_;
+
+  Connection db_;
+  ServerFacts facts_;
+  ApplicationSql application_;
+  Requests requests_;
+  DirtyHeads heads_;
+  std::map<std::string, std::int64_t, std::less<>> machines_;
+  std::int64_t last_machine_ = 0;  ///< highest number
+  Seq partitions_end_ = 1;         ///< the first number that no partition takes
+  std::uint32_t log_array_ = 0;    ///< numbers of the array types
+  std::uint32_t head_array_ = 0;
+  std::uint32_t ephemeral_array_ = 0;
+  std::uint32_t head_type_ = 0;
+  std::uint32_t ephemeral_type_ = 0;
+  Seq next_ = 1;
+
+  // The open batch.
+  bool in_batch_ = false;
+  bool transaction_open_ = false;  ///< application SQL has begun the batch's transaction
+  bool ran_sql_ = false;
+  std::atomic<std::thread::id> batch_thread_;
+  std::int64_t batch_ = 0;  ///< number of this batch, for those without entries
+  std::int64_t batch_epoch_ = 0;
+  Seq batch_first_ = 0;
+  Seq batch_last_ = 0;
+  Time batch_at_{};
+  RowArray log_;
+  std::vector<RowArray> full_;  ///< what is too much for one statement
+  std::vector<std::string> new_machines_;
+  std::map<RequestId, StoredRequest> batch_requests_;
+  std::map<std::pair<InstanceId, std::string>, Ephemeral> ephemerals_;
+  std::size_t slice_ = 0;  ///< head rows written in the open transaction
+  std::size_t slice_inserts_at_ = 0;
+  std::size_t slice_updates_at_ = 0;
+  std::int64_t slice_inserts_ = 0;
+  std::int64_t slice_updates_ = 0;
+  Seq new_partitions_end_ = 0;
+};
+
+template <class Work>
+Result<void> Writer::between_batches(Work work) {
+  PAWL_CHECK(status_.writable());
+  if (in_batch_) return fail(Code::invalid_argument, "a batch is open; commit or discard it first");
+  auto done = begin_between();
+  if (done) done = work();
+  if (!done) return fail(lost(std::move(done).error()));
+  return end_between();
+}
+
+}  // namespace pawl::postgres
