@@ -27,8 +27,7 @@ class Feed : public testing::Test {
 
 TEST_F(Feed, AReaderIsWokenByACommit) {
   auto woken = std::async(std::launch::async, [&] { return reader_->wait(0, kLong); });
-  wait_until(*place_, "SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE 'SET synchronous_commit%'",
-             "t");
+  wait_until(*place_, "SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE 'LISTEN%'", "t");
   write(*store_, created("a"));
   EXPECT_TRUE(woken.get().value());
 }

@@ -126,6 +126,8 @@ TEST_F(Fencing, AFencedOwnerDoesNotEndItsSuccessorsLease) {
 
 TEST_F(Fencing, AnOwnerWhoseLeaseHasEndedIsFollowedWithoutAskingForIt) {
   auto first = open();
+  // The first renewal comes at once, the next after a third of the lease.
+  wait_until(*place_, "SELECT until > since + interval '10 s' FROM pawl.leases", "t");
   place_->sql("UPDATE pawl.leases SET until = clock_timestamp()");
   auto second = place_->open({});
   ASSERT_TRUE(second) << second.error().to_string();

@@ -146,8 +146,8 @@ TEST(ServerRestart, ACommitIsNotAcknowledgedWhileItsStandbyLacksIt) {
 
 TEST(ServerRestart, AnOwnerFollowsAPromotionToTheSynchronousStandbyAndNothingIsLost) {
   PAWL_NEEDS_POSTGRES();
-  Server primary({{"synchronous_standby_names", "standby"}, {"synchronous_commit", "local"}});
-  Server standby(primary, {{"synchronous_standby_names", ""}});
+  Server primary(Settings{{"synchronous_standby_names", "standby"}, {"synchronous_commit", "local"}});
+  Server standby(primary, Settings{{"synchronous_standby_names", ""}});
   PostgresPlace place(primary);
   primary.change("synchronous_commit", "on");
   auto options = place.options();

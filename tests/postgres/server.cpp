@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <libpq-fe.h>
 #include <poll.h>
 #include <pwd.h>
@@ -87,7 +88,7 @@ std::vector<std::string> as_postgres(std::vector<std::string> arguments) {
   return all;
 }
 
-void run_program(const std::vector<std::string>& arguments) {
+std::string run_program(const std::vector<std::string>& arguments) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) give_up("no pipe");
   const pid_t child = fork();
@@ -105,11 +106,13 @@ void run_program(const std::vector<std::string>& arguments) {
   int status = 0;
   waitpid(child, &status, 0);
   if (status != 0) give_up(fmt::format("{} failed: {}", fmt::join(arguments, " "), output));
+  return output;
 }
 
-void Server::make_directory() {
-  const auto parent = fs::is_directory("/dev/shm") ? fs::path("/dev/shm") : fs::temp_directory_path();
-  auto name = (parent / "pawl_pg_XXXXXX").string();
+void Server::make_directory(fs::path parent) {
+  if (parent.empty())
+    parent = fs::is_directory("/dev/shm") ? fs::path("/dev/shm") : fs::temp_directory_path();
+  auto name = (fs::absolute(parent) / "pawl_pg_XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) give_up("no temporary directory");
   directory_ = name;
   if (geteuid() != 0) return;
@@ -125,8 +128,8 @@ void Server::configure(const Settings& settings) const {
   for (const auto& [name, value] : settings) file << name << " = '" << value << "'\n";
 }
 
-Server::Server(Settings settings) {
-  make_directory();
+Server::Server(const Settings& settings, const fs::path& parent) {
+  make_directory(parent);
   run_program(as_postgres({program("initdb"), "-D", (directory_ / "data").string(), "-U", "postgres", "-A",
                            "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"}));
   configure(settings);
@@ -134,7 +137,7 @@ Server::Server(Settings settings) {
 }
 
 Server::Server(const Server& primary, Settings settings) {
-  make_directory();
+  make_directory({});
   run_program(as_postgres({program("pg_basebackup"), "-h", primary.directory().string(), "-p", kPort, "-U",
                            "postgres", "-D", (directory_ / "data").string(), "-X", "stream", "-c", "fast",
                            "--no-sync"}));

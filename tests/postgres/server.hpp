@@ -25,7 +25,8 @@ using Settings = std::map<std::string, std::string>;
 /// Used by one thread at a time. Throws std::runtime_error where something cannot be done.
 class Server {
  public:
-  explicit Server(Settings settings = {});
+  /// Below `parent`; in memory where none is given, because a sync costs nothing there.
+  explicit Server(const Settings& settings = {}, const std::filesystem::path& parent = {});
   /// A standby that follows `primary`.
   Server(const Server& primary, Settings settings);
   Server& operator=(const Server&) = delete;
@@ -52,7 +53,7 @@ class Server {
   void change(const std::string& setting, const std::string& value);
 
  private:
-  void make_directory();
+  void make_directory(std::filesystem::path parent);
   void configure(const Settings& settings) const;
   void stop_with(int signal);
   void wait_until_ready() const;
@@ -64,8 +65,8 @@ class Server {
   int leash_ = -1;  ///< its end tells the guard that this process is gone
 };
 
-/// Runs a program and waits; throws with its output where it fails.
-void run_program(const std::vector<std::string>& arguments);
+/// Runs a program, waits, and returns its output; throws with that where it fails.
+std::string run_program(const std::vector<std::string>& arguments);
 /// The same as the user `postgres` where this is root, whom PostgreSQL refuses.
 std::vector<std::string> as_postgres(std::vector<std::string> arguments);
 

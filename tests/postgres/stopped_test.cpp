@@ -17,7 +17,7 @@ namespace pawl::test {
 namespace {
 
 /// Not a test: what the child process runs. Writes entries until it is fenced and says what was acknowledged.
-TEST(StoppedOwner, DISABLED_Worker) {
+TEST(OwnerProcess, DISABLED_Worker) {
   const char* url = std::getenv("PAWL_TEST_URL");  // NOLINT(concurrency-mt-unsafe): no other thread runs yet
   ASSERT_NE(url, nullptr);
   auto store = open_postgres({.url = url}).value();
@@ -52,7 +52,7 @@ class Worker {
     process_ = fork();
     if (process_ == 0) {
       dup2(ends[1], STDOUT_FILENO);
-      std::array<const char*, 5> arguments{"/proc/self/exe", "--gtest_filter=StoppedOwner.DISABLED_Worker",
+      std::array<const char*, 5> arguments{"/proc/self/exe", "--gtest_filter=OwnerProcess.DISABLED_Worker",
                                            "--gtest_also_run_disabled_tests", "--gtest_brief=1", nullptr};
       std::array<const char*, 2> environment{variable.c_str(), nullptr};
       execve(arguments[0], const_cast<char* const*>(arguments.data()),
@@ -105,7 +105,7 @@ class StoppedOwner : public testing::Test {
     PAWL_NEEDS_POSTGRES();
     place_.emplace();
   }
-  std::string url() const { return place_->server().url(place_->database(), "&pawl_lease=1s"); }
+  std::string url() { return place_->server().url(place_->database(), "&pawl_lease=1s"); }
   Result<std::unique_ptr<Store>> take_over() { return open_postgres({.url = url(), .take_over = true}); }
 
   /// Everything acknowledged is there once, and nothing of an old owner lies behind its successor.

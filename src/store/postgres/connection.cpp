@@ -284,6 +284,13 @@ Result<Rows> Connection::run(const std::string& sql, const Params& params) {
   return std::move(rows.back());
 }
 
+void Connection::cancel() const {
+  const std::unique_ptr<PGcancel, decltype(&PQfreeCancel)> request(PQgetCancel(get()), &PQfreeCancel);
+  std::array<char, 256> why{};
+  // Where it does not arrive, the backend ends when it notices that its client is gone.
+  if (request) PQcancel(request.get(), why.data(), static_cast<int>(why.size()));
+}
+
 void Connection::roll_back() {
   if (lost_ || !connection_) return;
   // What was queued and never sent goes first; its outcome no longer matters.

@@ -149,6 +149,8 @@ class Connection {
   std::size_t failed_at() const { return failed_at_; }
   /// One statement by itself, or the last result of several.
   Result<Rows> run(const std::string& sql, const Params& params = {});
+  /// Asks the server to end what the connection's backend does, for one that nobody waits for any more.
+  void cancel() const;
   /// Ends the open transaction, if there is one; where that fails the connection counts as lost.
   void roll_back();
 

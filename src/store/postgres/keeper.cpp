@@ -51,10 +51,13 @@ Result<void> Keeper::connect() {
   const auto patience =
       std::min(options_.patience, std::max<Duration>(options_.lease, std::chrono::seconds(1)));
   PAWL_TRY(db_, Connection::open(address_, {.patience = patience}));
-  db_.queue("LISTEN " + names_.channel());
-  // A renewal that a failover loses only makes the lease shorter; it must not wait for a standby.
-  db_.queue("SET synchronous_commit = local");
-  PAWL_CHECK(db_.sync());
+  // A lease that an old primary keeps alive would let this owner serve what a new one has long changed.
+  PAWL_TRY(const auto facts, server_facts(db_));
+  if (!options_.read_only && facts.timeline < ownership_.timeline()) {
+    db_.close();
+    return fail(Code::store_diverged, "an old primary answers");
+  }
+  PAWL_CHECK(db_.run("LISTEN " + names_.channel()));
   due_ = {};
   return {};
 }
@@ -73,7 +76,9 @@ void Keeper::run(const std::stop_token& stop) {
       heard_.notify_all();
       return;
     }
-    // The server is away. While it is, the lease runs out by itself and this owner stops serving.
+    // The server is away, or waits for its standby. Meanwhile the lease runs out and this owner stops
+    // serving.
+    if (db_ && db_.lost()) db_.cancel();
     if (!backoff) backoff.emplace(std::chrono::hours(24 * 365));
     backoff->again();
   }

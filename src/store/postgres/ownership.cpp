@@ -120,6 +120,7 @@ Result<bool> Ownership::raise(Connection& db, const Holder& seen, bool force, co
   PAWL_CHECK(db.run("COMMIT"));
   // A commit that its standby has not confirmed proves nothing; the next one stands behind it.
   if (db.take_unreplicated()) return false;
+  timeline_.store(facts.timeline, std::memory_order_release);
   epoch_.store(seen.epoch + 1, std::memory_order_release);
   // A tenth is kept back for clocks that do not run equally fast.
   valid_until_.store(begun + options_.lease.count() * 9 / 10, std::memory_order_release);
@@ -176,6 +177,7 @@ Result<void> Ownership::renew(Connection& db) {
     valid_until_.store(0, std::memory_order_release);
     return fail(Code::store_fenced, fmt::format("another owner has followed the one with epoch {}", epoch()));
   }
+  if (db.take_unreplicated()) return fail(Code::store_io, "the standby has not confirmed the lease");
   valid_until_.store(begun + options_.lease.count() * 9 / 10, std::memory_order_release);
   return {};
 }

@@ -41,6 +41,8 @@ class Ownership {
   void release(Connection& db);
 
   std::int64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
+  /// Of the server that gave the epoch.
+  std::int64_t timeline() const { return timeline_.load(std::memory_order_acquire); }
 
   /// Error: `store_fenced`, once the lease has run out here. It may come back to life.
   Result<void> still() const;
@@ -67,6 +69,7 @@ class Ownership {
   std::string host_;
   std::mutex mutex_;  ///< one claim or renewal at a time
   std::atomic<std::int64_t> epoch_ = 0;
+  std::atomic<std::int64_t> timeline_ = 0;
   std::atomic<std::int64_t> valid_until_ = 0;  ///< by the clock that goes on while the machine sleeps
 };
 

@@ -59,9 +59,9 @@ CREATE TABLE {s}.log(
 ) PARTITION BY RANGE(seq);
 CREATE INDEX log_request ON {s}.log(request) WHERE request IS NOT NULL;
 CREATE TYPE {s}.log_row AS (
-  seq bigint, epoch bigint, id uuid, machine int, kind smallint, version bigint, generation bigint, prev bigint,
-  at bigint, state text, schema bigint, finished boolean, event text, payload text, data text, extra text,
-  key text, partition text, request uuid, content bigint, members int
+  seq bigint, epoch bigint, id uuid, machine int, kind smallint, version bigint, generation bigint,
+  prev bigint, at bigint, state text, schema bigint, finished boolean, event text, payload text, data text,
+  extra text, key text, partition text, request uuid, content bigint, members int
 );
 CREATE TABLE {s}.heads(
   id uuid PRIMARY KEY,
@@ -86,8 +86,8 @@ CREATE TABLE {s}.heads(
 ) WITH (fillfactor = 70);
 CREATE INDEX heads_finished ON {s}.heads(finished_seq) WHERE finished_seq IS NOT NULL;
 CREATE TYPE {s}.head_row AS (
-  id uuid, machine int, generation bigint, version bigint, seq bigint, state text, at bigint, finished boolean,
-  has_extra boolean, begins bigint, created_at bigint
+  id uuid, machine int, generation bigint, version bigint, seq bigint, state text, at bigint,
+  finished boolean, has_extra boolean, begins bigint, created_at bigint
 );
 CREATE TABLE {s}.ephemeral(
   id uuid NOT NULL,

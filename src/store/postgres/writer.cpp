@@ -64,6 +64,9 @@ Result<void> Writer::prepare_connection() {
   // lease.
   const auto idle = std::chrono::ceil<std::chrono::milliseconds>(options_.lease).count();
   db_.queue(fmt::format("SET idle_in_transaction_session_timeout = {}", idle));
+  // The patience bounds every wait; other limits would strike in the middle of a batch.
+  db_.queue("SET statement_timeout = 0");
+  db_.queue("SET lock_timeout = 0");
   db_.queue(
       "SELECT set_config('search_path', concat_ws(', ', nullif(current_setting('search_path'), ''), $1), "
       "false)",
