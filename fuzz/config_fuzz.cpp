@@ -12,7 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto config = pawl::server::parse_config(text, "fuzz");
   if (!config) {
     PAWL_ASSERT(config.error().code() == pawl::Code::config_invalid, "a refusal says that the file is wrong");
-    PAWL_ASSERT(config.error().message().starts_with("fuzz:"), "a refusal says where", config.error().message());
+    PAWL_ASSERT(config.error().message().starts_with("fuzz:"), "a refusal says where",
+                config.error().message());
   }
   return 0;
 }
