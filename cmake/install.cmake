@@ -66,6 +66,11 @@ configure_file(${PROJECT_SOURCE_DIR}/cmake/pawl.pc.in ${PROJECT_BINARY_DIR}/pawl
 
 install(TARGETS pawl EXPORT pawl-targets FILE_SET HEADERS)
 install(EXPORT pawl-targets NAMESPACE pawl:: DESTINATION ${package_dir})
+if(TARGET pawl_server)
+  set_target_properties(pawl_server PROPERTIES EXPORT_NAME server)
+  install(TARGETS pawl_server EXPORT pawl-server-targets)
+  install(EXPORT pawl-server-targets NAMESPACE pawl:: DESTINATION ${package_dir})
+endif()
 install(FILES ${PROJECT_BINARY_DIR}/pawl-config.cmake ${PROJECT_BINARY_DIR}/pawl-config-version.cmake
         DESTINATION ${package_dir})
 install(FILES ${PROJECT_BINARY_DIR}/pawl.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

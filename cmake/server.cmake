@@ -2,7 +2,7 @@
 find_package(OpenSSL REQUIRED COMPONENTS SSL Crypto)
 find_package(ZLIB REQUIRED)
 find_package(yaml-cpp REQUIRED)
-find_library(PAWL_SODIUM sodium REQUIRED)
+find_library(PAWL_SODIUM sodium REQUIRED)  # Debian ships no CMake package for it
 
 file(GLOB pawl_server_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/server/*.cpp)
 add_library(pawl_server STATIC ${pawl_server_sources})
@@ -10,4 +10,4 @@ add_library(pawl::server ALIAS pawl_server)
 target_include_directories(pawl_server PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_compile_definitions(pawl_server PRIVATE PAWL_VERSION="${PROJECT_VERSION}")
 target_link_libraries(pawl_server PUBLIC pawl PRIVATE fmt::fmt OpenSSL::SSL OpenSSL::Crypto ZLIB::ZLIB yaml-cpp
-                      ${PAWL_SODIUM})
+                      sodium)

@@ -75,7 +75,7 @@ class Listener final : public Transport {
     }
     port_ = acceptor_->local_endpoint(failure).port();
     asio::post(loops_.front()->context, [this] { accept(); });
-    for (const auto& loop : loops_) threads_.emplace_back([this, loop] { run(*loop); });
+    for (const auto& loop : loops_) threads_.emplace_back([loop] { loop->context.run(); });
     return {};
   }
 
@@ -125,8 +125,6 @@ class Listener final : public Transport {
   }
 
  private:
-  static void run(Loop& loop) { loop.context.run(); }
-
   template <class F>
   void on_every_loop(F action) {
     for (const auto& loop : loops_) asio::post(loop->context, [loop, action] { action(*loop); });
