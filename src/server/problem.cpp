@@ -69,6 +69,7 @@ int status_of(Code code) noexcept {
     case Code::store_locked:
     case Code::store_fenced:
     case Code::store_read_only:
+    case Code::rolled_back:
       return 503;
     case Code::duplicate_machine:
     case Code::unsupported_schema:
@@ -78,6 +79,8 @@ int status_of(Code code) noexcept {
     case Code::store_newer:
     case Code::store_corrupt:
     case Code::store_io:
+    case Code::store_unsafe:
+    case Code::store_diverged:
     case Code::retries_exhausted:
     case Code::internal:
     case Code::work_threw:
