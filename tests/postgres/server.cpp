@@ -52,7 +52,7 @@ std::string program(const std::string& name) {
     close(leash);
     become(arguments);
   }
-  if (write(report, &server, sizeof server) != sizeof server) _exit(1);
+  if (::write(report, &server, sizeof server) != sizeof server) _exit(1);
   close(report);
   char byte = 0;
   int status = 0;

@@ -153,7 +153,7 @@ std::vector<Case> writing_cases() {
   };
 }
 
-const std::string kPassword = "correct horse battery";
+const std::string kLoginPassword = "correct horse battery";
 
 std::string login_body(std::string_view password) {
   return fmt::format(R"({{"user":"admin","password":"{}"}})", password);
@@ -164,9 +164,9 @@ std::vector<Case> auth_cases(const std::string& browser, const std::string& id) 
   const std::string large = R"({"user":")" + std::string(5000, 'x') + "\"}";
   const std::string user = R"({"role":"viewer","password":"chosen by another"})";
   const std::string made = R"({"name":"ci","role":"viewer"})";
-  const std::string change = fmt::format(R"({{"old":"{0}","new":"{0}"}})", kPassword);
+  const std::string change = fmt::format(R"({{"old":"{0}","new":"{0}"}})", kLoginPassword);
   return {
-      {"log_in", 200, "POST", "/v1/login", login_body(kPassword), "", false},
+      {"log_in", 200, "POST", "/v1/login", login_body(kLoginPassword), "", false},
       {"log_in", 400, "POST", "/v1/login", R"({"user":7})", "", false},
       {"log_in", 401, "POST", "/v1/login", login_body("wrong"), "", false},
       {"log_in", 413, "POST", "/v1/login", large, "", false},
@@ -195,7 +195,7 @@ std::vector<Case> auth_cases(const std::string& browser, const std::string& id) 
       {"revoke_token", 409, "DELETE", "/v1/tokens/" + id},
       // Each failure but one of those that may fail; the next is refused unseen.
       {"log_in", 401, "POST", "/v1/login", login_body("wrong"), "", false},
-      {"log_in", 429, "POST", "/v1/login", login_body(kPassword), "", false},
+      {"log_in", 429, "POST", "/v1/login", login_body(kLoginPassword), "", false},
       {"change_password", 429, "POST", "/v1/password", change, browser, false},
   };
 }
@@ -213,8 +213,9 @@ class OpenApi : public testing::Test {
   OpenApi() : auth_(make_auth(two_failures())), world_(options(&paged_, auth_.get()), keeping_nothing()) {
     const auto once = log_in(auth_->first_login()->password);
     world_.call("POST", "/v1/password",
-                fmt::format(R"({{"old":"{}","new":"{}"}})", auth_->first_login()->password, kPassword), once);
-    browser_ = log_in(kPassword);
+                fmt::format(R"({{"old":"{}","new":"{}"}})", auth_->first_login()->password, kLoginPassword),
+                once);
+    browser_ = log_in(kLoginPassword);
     token_ = fmt::format("Authorization: Bearer {}\r\n", make_token());
     revocable_ = make_token().substr(5, 16);
     old_cursor_ = world_.engine->subscribe("").value().cursor();
@@ -305,8 +306,8 @@ class OpenApi : public testing::Test {
 TEST_F(OpenApi, EveryRouteAndEveryDocumentedRefusalIsWhatTheDocumentSays) {
   // It ends every login of the user, so it comes before the others that need one.
   run({"change_password", 200, "POST", "/v1/password",
-       fmt::format(R"({{"old":"{0}","new":"{0}"}})", kPassword), browser_, false});
-  browser_ = log_in(kPassword);
+       fmt::format(R"({{"old":"{0}","new":"{0}"}})", kLoginPassword), browser_, false});
+  browser_ = log_in(kLoginPassword);
   std::set<std::string> exercised{"change_password 200"};
   auto cases = reading_cases(old_cursor_);
   for (auto& wanted : writing_cases()) cases.push_back(std::move(wanted));
