@@ -5,7 +5,8 @@
 /// a command goes in, the changes to tell the holders come out.
 ///
 ///     auto pool = pawl::PermitPool::open("downloads", 5).value();
-///     for (const auto& change : pool.request("run-17", 3, 1).value()) {
+///     const auto changes = pool.request("run-17", 3, 1).value();
+///     for (const auto& change : changes) {
 ///       // {grant, "run-17", 3}: run-17 may start with three permits
 ///     }
 ///     pool.release("run-17", 3);   // the changes grant them to whoever waits first

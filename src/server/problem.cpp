@@ -3,92 +3,91 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "pawl/json.hpp"
 
 namespace pawl::server {
 
+namespace {
+
+struct Status {
+  Code code;
+  int status;
+};
+constexpr auto kStatuses = std::to_array<Status>({
+    {Code::unknown_machine, 404},
+    {Code::unknown_instance, 404},
+    {Code::unknown_pool, 404},
+    {Code::unknown_route, 404},
+    {Code::illegal_event, 409},
+    {Code::guard_refused, 409},
+    {Code::finished_instance, 409},
+    {Code::duplicate_instance, 409},
+    {Code::version_conflict, 409},
+    {Code::wrong_partition, 409},
+    {Code::row_expectation_failed, 409},
+    {Code::sql_failed, 409},
+    {Code::request_id_reused, 422},
+    {Code::unknown_state, 400},
+    {Code::unknown_event, 400},
+    {Code::unknown_name, 400},
+    {Code::invalid_argument, 400},
+    {Code::malformed_json, 400},
+    {Code::wrong_type, 400},
+    {Code::missing_field, 400},
+    {Code::too_deep, 400},
+    {Code::cursor_invalid, 400},
+    {Code::sql_refused, 400},
+    {Code::malformed_request, 400},
+    {Code::too_large, 413},
+    {Code::cursor_expired, 410},
+    {Code::unauthenticated, 401},
+    {Code::forbidden, 403},
+    {Code::method_not_allowed, 405},
+    {Code::slow_request, 408},
+    {Code::unsupported_media_type, 415},
+    {Code::rate_limited, 429},
+    {Code::header_too_large, 431},
+    {Code::disk_full, 507},
+    {Code::timed_out, 504},
+    {Code::overloaded, 503},
+    {Code::stopped, 503},
+    {Code::cancelled, 503},
+    {Code::subscriber_lagged, 503},
+    {Code::store_poisoned, 503},
+    {Code::store_locked, 503},
+    {Code::store_fenced, 503},
+    {Code::store_read_only, 503},
+    {Code::rolled_back, 503},
+    {Code::duplicate_machine, 500},
+    {Code::unsupported_schema, 500},
+    {Code::decision_threw, 500},
+    {Code::unencodable, 500},
+    {Code::outcome_unknown, 500},
+    {Code::store_newer, 500},
+    {Code::store_corrupt, 500},
+    {Code::store_io, 500},
+    {Code::store_unsafe, 500},
+    {Code::store_diverged, 500},
+    {Code::retries_exhausted, 500},
+    {Code::internal, 500},
+    {Code::work_threw, 500},
+    {Code::config_invalid, 500},
+    {Code::unsafe_address, 500},
+});
+
+#define PAWL_ONE(...) +1
+static_assert(kStatuses.size() == 0 PAWL_ERROR_CODES(PAWL_ONE), "each code has its status");
+#undef PAWL_ONE
+
+}  // namespace
+
 int status_of(Code code) noexcept {
-  switch (code) {
-    case Code::unknown_machine:
-    case Code::unknown_instance:
-    case Code::unknown_pool:
-    case Code::unknown_route:
-      return 404;
-    case Code::illegal_event:
-    case Code::guard_refused:
-    case Code::finished_instance:
-    case Code::duplicate_instance:
-    case Code::version_conflict:
-    case Code::wrong_partition:
-    case Code::row_expectation_failed:
-    case Code::sql_failed:
-      return 409;
-    case Code::request_id_reused:
-      return 422;
-    case Code::unknown_state:
-    case Code::unknown_event:
-    case Code::unknown_name:
-    case Code::invalid_argument:
-    case Code::malformed_json:
-    case Code::wrong_type:
-    case Code::missing_field:
-    case Code::too_deep:
-    case Code::cursor_invalid:
-    case Code::sql_refused:
-    case Code::malformed_request:
-      return 400;
-    case Code::too_large:
-      return 413;
-    case Code::cursor_expired:
-      return 410;
-    case Code::unauthenticated:
-      return 401;
-    case Code::forbidden:
-      return 403;
-    case Code::method_not_allowed:
-      return 405;
-    case Code::slow_request:
-      return 408;
-    case Code::unsupported_media_type:
-      return 415;
-    case Code::rate_limited:
-      return 429;
-    case Code::header_too_large:
-      return 431;
-    case Code::disk_full:
-      return 507;
-    case Code::timed_out:
-      return 504;
-    case Code::overloaded:
-    case Code::stopped:
-    case Code::cancelled:
-    case Code::subscriber_lagged:
-    case Code::store_poisoned:
-    case Code::store_locked:
-    case Code::store_fenced:
-    case Code::store_read_only:
-    case Code::rolled_back:
-      return 503;
-    case Code::duplicate_machine:
-    case Code::unsupported_schema:
-    case Code::decision_threw:
-    case Code::unencodable:
-    case Code::outcome_unknown:
-    case Code::store_newer:
-    case Code::store_corrupt:
-    case Code::store_io:
-    case Code::store_unsafe:
-    case Code::store_diverged:
-    case Code::retries_exhausted:
-    case Code::internal:
-    case Code::work_threw:
-    case Code::config_invalid:
-    case Code::unsafe_address:
-      return 500;
-  }
-  return 500;
+  const auto* const found = std::ranges::find(kStatuses, code, &Status::code);
+  return found == kStatuses.end() ? 500 : found->status;
 }
 
 std::string_view reason(int status) noexcept {

@@ -27,7 +27,8 @@ class Ambiguity : public testing::Test {
   }
   std::vector<std::string> keys(Store& store) {
     std::vector<std::string> found;
-    for (const auto& entry : store.feed(0, 1000).value()) found.push_back(entry.key);
+    const auto entries = store.feed(0, 1000).value();
+    for (const auto& entry : entries) found.push_back(entry.key);
     return found;
   }
   using Keys = std::vector<std::string>;

@@ -26,7 +26,8 @@ class Fencing : public testing::Test {
   std::vector<std::string> keys() {
     std::vector<std::string> found;
     const auto reader = place_->open_read_only().value();
-    for (const auto& entry : reader->feed(0, 1000).value()) found.push_back(entry.key);
+    const auto entries = reader->feed(0, 1000).value();
+    for (const auto& entry : entries) found.push_back(entry.key);
     return found;
   }
   using Keys = std::vector<std::string>;

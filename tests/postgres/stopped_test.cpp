@@ -112,7 +112,8 @@ class StoppedOwner : public testing::Test {
   void audit(const std::set<std::string>& acknowledged) {
     std::multiset<std::string> there;
     const auto reader = place_->open_read_only().value();
-    for (const auto& entry : reader->feed(0, 1'000'000).value()) there.insert(entry.key);
+    const auto entries = reader->feed(0, 1'000'000).value();
+    for (const auto& entry : entries) there.insert(entry.key);
     for (const auto& key : acknowledged) EXPECT_EQ(there.count(key), 1U) << key;
     EXPECT_EQ(
         place_->sql(

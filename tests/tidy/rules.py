@@ -24,6 +24,8 @@ BANNED = [
     (r"(src|include|systems)/", r"(?<![\w.>])(system|popen)\s*\(", "system and popen run a shell; spawn the program"),
     (r"tests/", r"\b(sleep_for|sleep_until|usleep|nanosleep)\b|(?<![\w.>])sleep\s*\(",
      "tests do not sleep; use the virtual clock or a Gate"),
+    (r".*", r"\bfor \([^;{}]*[^:]:[^:][^;{}]*\)\s*\.value\(\)\) ",
+     "g++ 12 destroys the result before the loop runs over its value; name the value first"),
 ]
 
 

@@ -50,6 +50,7 @@ VIOLATIONS = [
     ("src/kernel/a.cpp", CPP + "void a() { assert(true); }\n", "use PAWL_ASSERT"),
     ("tests/kernel/a_test.cpp", CPP + "void a() { std::this_thread::sleep_for(1s); }\n", "tests do not sleep"),
     ("tests/kernel/a_test.cpp", CPP + "void a() { usleep(1); }\n", "tests do not sleep"),
+    ("src/kernel/a.cpp", CPP + "void a() { for (auto b : c(1).value()) d(b); }\n", "name the value first"),
     ("tests/kernel/a.py", HASH + "time." "sleep(1)\n", "tests do not sleep"),
     ("include/pawl/a.hpp", HEADER.replace("#pragma once\n", "") + "int a;\n", "without `#pragma once`"),
     ("include/pawl/a.hpp", HEADER.replace("///     add", "/// add") + "int a;\n", "an indented example"),
