@@ -24,6 +24,9 @@ struct InstanceId {
   std::array<std::uint8_t, 16> bytes{};
 
   auto operator<=>(const InstanceId&) const = default;
+  bool operator==(const InstanceId& other) const {
+    return std::memcmp(bytes.data(), other.bytes.data(), sizeof bytes) == 0;
+  }
   std::string to_string() const;
 };
 

@@ -87,10 +87,12 @@ void DirtyHeads::build_round(Seq newest) {
   waiting_.clear();
   position_ = 0;
   round_mark_ = newest;
+  round_states_ = states_;
 }
 
-std::span<const DirtyHead> DirtyHeads::slice(std::size_t most) const {
-  return std::span(round_).subspan(position_, std::min(most, round_.size() - position_));
+std::span<const DirtyHead> DirtyHeads::slice(std::size_t most, std::size_t skip) const {
+  const auto left = std::span(round_).subspan(position_);
+  return left.subspan(std::min(skip, left.size()), std::min(most, left.size() - std::min(skip, left.size())));
 }
 
 void DirtyHeads::advance(std::size_t count) {

@@ -54,16 +54,19 @@ class DirtyHeads {
   /// Puts everything into one round, also what is left of the present one.
   void start_full_round(Seq newest);
 
-  /// The next rows of the round, in the order of ids; empty where no round is under way.
-  std::span<const DirtyHead> slice(std::size_t most) const;
-  /// Whether a slice of `most` is the last of its round.
-  bool ends_round(std::size_t most) const { return round_.size() - position_ <= most; }
+  // The round. It may be read by another thread while entries are noted.
+
+  /// The next rows of the round, in the order of ids, behind those `skip` that are not durable yet; empty
+  /// where no round is under way.
+  std::span<const DirtyHead> slice(std::size_t most, std::size_t skip = 0) const;
+  /// Whether the first `count` are all that is left of the round.
+  bool ends_round(std::size_t count) const { return round_.size() - position_ <= count; }
   std::size_t round_size() const { return round_.size(); }
   Seq round_mark() const { return round_mark_; }
-  /// The slice has become durable.
-  void advance(std::size_t count);
+  const std::string& state_name(std::uint32_t state) const { return round_states_[state]; }
 
-  const std::string& state_name(std::uint32_t state) const { return states_[state]; }
+  /// So many have become durable.
+  void advance(std::size_t count);
 
  private:
   std::uint32_t state_number(std::string_view name);
@@ -75,7 +78,8 @@ class DirtyHeads {
   std::size_t position_ = 0;
   Seq round_mark_ = 0;
 
-  std::vector<std::string> states_;  ///< few, so they are kept once
+  std::vector<std::string> states_;        ///< few, so they are kept once
+  std::vector<std::string> round_states_;  ///< those that the round has
   std::map<std::string, std::uint32_t, std::less<>> state_numbers_;
 };
 

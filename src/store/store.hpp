@@ -179,6 +179,12 @@ class Store {
   /// Drops the open batch; the numbers it took are not used again by this owner, nor after it closed.
   virtual void discard() = 0;
 
+  /// Whether part of the open batch can be written by another thread meanwhile. From any thread.
+  virtual bool wants_help() const { return false; }
+  /// Writes it. By one other thread at a time; the owner goes on, and waits for it where it has to. What
+  /// fails here is told by the owner's next call.
+  virtual void help() {}
+
   /// Whether this owner is still the owner, as far as it can know without asking: what it keeps in memory may
   /// be served only while it is. Cheap; from any thread. Error: `store_fenced`.
   virtual Result<void> still_owner() const { return {}; }

@@ -301,6 +301,7 @@ void EngineCore::wake_readers(const Batch& batch) {
   for (auto waiter = entry_waiters_.begin(); waiter != seen; ++waiter) waiter->second->open();
   if (state_waiters_.empty()) return;
   for (const auto& draft : batch.drafts) {
+    if (!draft.newest) continue;
     const bool finished = registry_.finished(draft.machine, draft.state);
     auto [waiter, end] = state_waiters_.equal_range(draft.id);
     for (; waiter != end; ++waiter) {

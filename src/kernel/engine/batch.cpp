@@ -89,8 +89,11 @@ void EngineCore::run_batch(std::span<Request> requests) {
   batch.reset(requests.size());
   // A refusal rests on what is in memory, which counts only while this is the owner.
   const auto owner = store_->still_owner();
-  for (auto& request : requests) {
-    Result<std::vector<Instance>> outcome;
+  for (std::size_t position = 0; position < requests.size(); ++position) {
+    auto& request = requests[position];
+    fetch_ahead(requests, position);
+    if (!retired_.empty()) retired_.pop_back();
+    Result<Decided> outcome;
     if (poisoned_) {
       outcome = fail(*poisoned_);
     } else if (!owner) {
@@ -98,6 +101,7 @@ void EngineCore::run_batch(std::span<Request> requests) {
     } else {
       outcome = decide_or_refuse(batch, request);
     }
+    if (store_->wants_help()) ask_for_help();
     const auto code = outcome ? std::nullopt : std::optional(outcome.error().code());
     if (batch.lost) {
       const auto error = outcome.error();
@@ -123,9 +127,54 @@ void EngineCore::run_batch(std::span<Request> requests) {
   }
   runtime_.fault("engine.answer");
   for (auto& answer : batch.answers) {
-    if (auto done = std::exchange(answer.request->done, nullptr)) done(std::move(answer.outcome));
+    if (auto done = std::exchange(answer.request->done, nullptr)) {
+      done(outcome_of(batch, std::move(answer.decided)));
+    }
   }
   batch.reset(0);
+}
+
+/// In a large batch the store writes what was decided while the rest is being decided.
+void EngineCore::ask_for_help() {
+  if (help_scheduled_.exchange(true)) return;
+  helper_->post([this] {
+    store_->help();
+    help_scheduled_ = false;
+  });
+}
+
+/// What the requests a little further on need is fetched into the cache meanwhile. The nearer it is, the more
+/// of the way to it is known.
+void EngineCore::fetch_ahead(std::span<const Request> requests, std::size_t position) const {
+  const auto target = [&](std::size_t ahead) -> const Target* {
+    if (position + ahead >= requests.size() || requests[position + ahead].targets.empty()) return nullptr;
+    return &requests[position + ahead].targets.front();
+  };
+  if (const auto* there = target(10)) __builtin_prefetch(there);
+  if (const auto* there = target(8)) {
+    heads_.fetch_index(there->id);
+    if (const auto* send = std::get_if<SendEvent>(&there->happening)) {
+      __builtin_prefetch(send->payload.data());
+      __builtin_prefetch(send->payload.data() + 64);
+      __builtin_prefetch(send->typed.get());
+    }
+  }
+  if (const auto* there = target(6)) heads_.fetch_head(there->id);
+  if (const auto* there = target(4)) {
+    if (const auto* head = heads_.find(there->id)) head->data.fetch();
+  }
+  if (const auto* there = target(2)) {
+    if (const auto* head = heads_.find(there->id)) __builtin_prefetch(head->data.value());
+  }
+}
+
+/// The instances as the transaction left them.
+Result<std::vector<Instance>> EngineCore::outcome_of(const Batch& batch, Result<Decided> decided) const {
+  if (!decided) return fail(std::move(decided).error());
+  auto& [instances, first, count] = *decided;
+  instances.reserve(instances.size() + count);
+  for (std::size_t i = 0; i < count; ++i) instances.push_back(to_instance(batch.drafts[first + i]));
+  return std::move(instances);
 }
 
 Result<void> EngineCore::commit_batch(Batch& batch) {
@@ -213,7 +262,8 @@ Result<Draft> EngineCore::draft_of(const Batch& batch, const Target& target) {
   }
   const auto* head = heads_.find(target.id);
   if (head == nullptr) return Draft{.id = target.id, .machine = target.machine, .key = target.key};
-  if (!target.key.empty() && head->key.view() != target.key) {
+  // Only here could two keys meet that have the same id; once the other one is refused, no event reaches it.
+  if (std::holds_alternative<CreateInstance>(target.happening) && head->key.view() != target.key) {
     return fail(Code::duplicate_instance,
                 fmt::format("the keys \"{}\" and \"{}\" have the same id", target.key, head->key.view()));
   }
@@ -226,13 +276,13 @@ Result<Draft> EngineCore::draft_of(const Batch& batch, const Target& target) {
               .seq = head->seq,
               .created_at = head->created_at,
               .at = head->at,
-              .key = head->key.view(),
+              .key = target.key.empty() ? head->key.view() : std::string_view(target.key),
               .partition = partitions_[head->partition],
               .data = head->data};
   if (head->extras) draft.extras = *head->extras;
   if (!head->data) {
     PAWL_TRY(const auto data, load_data(head->id, head->machine, head->seq));
-    draft.set_data(data, nullptr);
+    draft.data = HeadData(data, nullptr);
   }
   return draft;
 }
@@ -251,7 +301,7 @@ Result<void> EngineCore::check_partition() const {
 
 /// Decides one transaction. An event of the engine's own that the store refuses, by a constraint of the
 /// application's rows for example, is recorded as refused like one that the machine refuses.
-Result<std::vector<Instance>> EngineCore::decide_or_refuse(Batch& batch, Request& request) {
+Result<Decided> EngineCore::decide_or_refuse(Batch& batch, Request& request) {
   auto outcome = decide_request(batch, request);
   if (outcome || !request.internal || request.targets.size() != 1) return outcome;
   if (!is_refusal(outcome.error().code()) || !refuse(request.targets.front().happening, outcome.error()))
@@ -276,9 +326,9 @@ Result<void> EngineCore::decide_targets(const Batch& batch, const Request& reque
 }
 
 /// Decides one transaction and adds it to the open batch; an error leaves the batch as it was, or lost.
-Result<std::vector<Instance>> EngineCore::decide_request(Batch& batch, Request& request) {
+Result<Decided> EngineCore::decide_request(Batch& batch, Request& request) {
   PAWL_TRY(auto earlier, repeated(request));
-  if (earlier) return *std::move(earlier);
+  if (earlier) return Decided{.earlier = *std::move(earlier)};
   if (request.guard) {
     const auto open = batch.partitions.find(request.guard->partition);
     const auto seq = open != batch.partitions.end() ? open->second : partition_seq(request.guard->partition);
@@ -290,8 +340,7 @@ Result<std::vector<Instance>> EngineCore::decide_request(Batch& batch, Request& 
   }
   PAWL_CHECK(decide_targets(batch, request));
   auto& [staged, changes, entries, extras] = staged_;
-  if (std::ranges::none_of(changes, [](const auto& change) { return change.has_value(); }))
-    return std::vector<Instance>{};
+  if (std::ranges::none_of(changes, [](const auto& change) { return change.has_value(); })) return Decided{};
 
   const auto reserved_before = batch.reserved.size();
   for (std::size_t i = 0; i < staged.size(); ++i) {
@@ -305,24 +354,20 @@ Result<std::vector<Instance>> EngineCore::decide_request(Batch& batch, Request& 
     return fail(std::move(first).error());
   }
 
-  std::vector<Instance> outcome;
+  Decided decided{.first = batch.drafts.size()};
   auto seq = *first;
   for (std::size_t i = 0; i < staged.size(); ++i) {
     if (!changes[i]) continue;
     staged[i].seq = seq++;
-    if (request.done) outcome.push_back(to_instance(staged[i]));
     if (!staged[i].partition.empty()) batch.partitions[std::string(staged[i].partition)] = staged[i].seq;
-    const auto place = batch.index.find(batch.drafts, staged[i].id);
-    if (!place) {
-      batch.drafts.push_back(std::move(staged[i]));
-      batch.index.add(batch.drafts, batch.drafts.size() - 1);
-    } else {
-      batch.drafts[*place] = std::move(staged[i]);
-    }
+    if (const auto place = batch.index.find(batch.drafts, staged[i].id)) batch.drafts[*place].newest = false;
+    batch.drafts.push_back(std::move(staged[i]));
+    batch.index.add(batch.drafts, batch.drafts.size() - 1);
+    ++decided.count;
     ++batch.entries;
   }
   batch.dirty = true;
-  return outcome;
+  return decided;
 }
 
 /// New work takes a permit now if one is free; then its first attempt is recorded with the work itself.
@@ -365,7 +410,7 @@ Result<Seq> EngineCore::write(const Request& request) {
                        .at = draft.at,
                        .event = change.event,
                        .payload = change.payload,
-                       .data = draft.data_text(),
+                       .data = draft.data.text(),
                        .extra = extras[i],
                        .finished = registry_.finished(draft.machine, draft.state)});
     sql.insert(sql.end(), change.sql.begin(), change.sql.end());
@@ -383,7 +428,8 @@ void EngineCore::publish(Batch& batch) {
   std::vector<Acted> acted;
   {
     const std::unique_lock lock(heads_mutex_);
-    for (auto& draft : batch.drafts) {
+    for (const auto& draft : batch.drafts) {
+      if (!draft.newest) continue;
       auto* head = heads_.find(draft.id);
       const bool had = head != nullptr && head->extras != nullptr;
       if (had || !draft.extras.empty()) {
@@ -402,7 +448,7 @@ void EngineCore::publish(Batch& batch) {
   schedule_maintenance();
 }
 
-void EngineCore::publish_draft(Draft& draft, Head* head) {
+void EngineCore::publish_draft(const Draft& draft, Head* head) {
   if (head == nullptr || head->created_at != draft.created_at) {
     Head made;
     made.id = draft.id;
@@ -410,29 +456,32 @@ void EngineCore::publish_draft(Draft& draft, Head* head) {
     made.key = CompactText(draft.key);
     made.created_at = draft.created_at;
     made.partition = static_cast<std::uint32_t>(partition_number(draft.partition));
-    // The next generation is listed behind the others. The draft's texts may be those of the old head.
+    // The next generation is listed behind the others.
     if (head != nullptr) remove_head(*head);
     if (made.partition != 0) partition_members_[made.partition].push_back(draft.id);
     head = &heads_.insert(std::move(made));
   } else {
     --counts_[{head->machine, head->state}];
-    cached_bytes_ -= head->data_bytes();
+    cached_bytes_ -= head->data.bytes();
   }
   head->state = draft.state;
   head->generation = static_cast<std::uint32_t>(draft.generation);
   head->version = draft.version;
   head->seq = draft.seq;
   head->at = draft.at;
-  head->data = std::move(draft.data);
-  head->extras = draft.extras.empty() ? nullptr : std::make_unique<Extras>(std::move(draft.extras));
+  if (head->data)
+    retired_.push_back(std::exchange(head->data, draft.data));
+  else
+    head->data = draft.data;
+  head->extras = draft.extras.empty() ? nullptr : std::make_unique<Extras>(draft.extras);
   if (head->partition != 0) partition_seqs_[head->partition] = draft.seq;
-  cached_bytes_ += head->data_bytes();
+  cached_bytes_ += head->data.bytes();
   ++counts_[{head->machine, head->state}];
 }
 
 void EngineCore::remove_head(const Head& head) {
   --counts_[{head.machine, head.state}];
-  cached_bytes_ -= head.data_bytes();
+  cached_bytes_ -= head.data.bytes();
   if (head.partition != 0) std::erase(partition_members_[head.partition], head.id);
   heads_.erase(InstanceId(head.id));
 }
@@ -454,8 +503,8 @@ void EngineCore::evict() {
   for (std::size_t steps = 0; cached_bytes_ > options_.cache_bytes && steps < 2 * heads_.slots(); ++steps) {
     eviction_hand_ = eviction_hand_ + 1 < heads_.slots() ? eviction_hand_ + 1 : 0;
     auto& head = heads_.slot(eviction_hand_);
-    cached_bytes_ -= head.data_bytes();
-    head.data.reset();
+    cached_bytes_ -= head.data.bytes();
+    head.data = {};
   }
 }
 

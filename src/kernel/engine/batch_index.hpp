@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Finds an instance's draft in a batch: open addressing over the places of the drafts, so that nothing is
-/// allocated for each of them.
+/// Finds an instance's newest draft in a batch: open addressing over the places of the drafts, so that
+/// nothing is allocated for each of them.
 
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +31,7 @@ class BatchIndex {
     return place == 0 ? std::nullopt : std::optional<std::size_t>(place - 1);
   }
 
-  /// The id of `drafts[place]`, which must be new.
+  /// `drafts[place]` is the newest of its instance.
   void add(const std::vector<Draft>& drafts, std::size_t place) {
     if (2 * (used_ + 1) > places_.size()) {
       reset(2 * (used_ + 1));
@@ -42,8 +42,9 @@ class BatchIndex {
 
  private:
   void put(const std::vector<Draft>& drafts, std::size_t place) {
-    places_[probe(drafts, drafts[place].id)] = static_cast<std::uint32_t>(place + 1);
-    ++used_;
+    auto& found = places_[probe(drafts, drafts[place].id)];
+    if (found == 0) ++used_;
+    found = static_cast<std::uint32_t>(place + 1);
   }
   std::size_t probe(const std::vector<Draft>& drafts, const InstanceId& id) const {
     const auto mask = places_.size() - 1;

@@ -172,6 +172,7 @@ void EngineCore::close() {
   }
   workers_owner_.reset();
   maintenance_owner_.reset();
+  helper_owner_.reset();
   end_waiting(Error(Code::stopped, "the engine stopped"));
   const std::unique_lock closing(closing_mutex_);
   store_.reset();

@@ -61,6 +61,14 @@ struct Request {
   bool internal = false;  // the engine's own: waits out a full disk instead of being refused
 };
 
+/// What a transaction of a batch has come to. The instances are made of the drafts only when it is answered:
+/// making them for a whole batch at once would need far more memory at a time.
+struct Decided {
+  std::vector<Instance> earlier{};  // where the request id is known
+  std::size_t first = 0;            // its drafts
+  std::size_t count = 0;
+};
+
 class EngineCore : public std::enable_shared_from_this<EngineCore> {
  public:
   EngineCore(Runtime& runtime, Machines machines, EngineOptions options);
@@ -129,11 +137,11 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   };
   struct Answer {
     Request* request;
-    Result<std::vector<Instance>> outcome;
+    Result<Decided> decided;
   };
   /// What a batch has decided so far.
   struct Batch {
-    std::vector<Draft> drafts;
+    std::vector<Draft> drafts;  // those of a transaction lie together
     BatchIndex index;
     std::unordered_map<std::string, Seq> partitions;
     std::vector<Answer> answers;
@@ -160,8 +168,11 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   // The lane's work (batch.cpp).
   void drain();
   void run_batch(std::span<Request> requests);
-  Result<std::vector<Instance>> decide_or_refuse(Batch& batch, Request& request);
-  Result<std::vector<Instance>> decide_request(Batch& batch, Request& request);
+  void ask_for_help();
+  void fetch_ahead(std::span<const Request> requests, std::size_t position) const;
+  Result<Decided> decide_or_refuse(Batch& batch, Request& request);
+  Result<Decided> decide_request(Batch& batch, Request& request);
+  Result<std::vector<Instance>> outcome_of(const Batch& batch, Result<Decided> decided) const;
   Result<std::optional<std::vector<Instance>>> repeated(const Request& request);
   Result<void> check_partition() const;
   Result<Draft> draft_of(const Batch& batch, const Target& target);
@@ -172,7 +183,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void publish(Batch& batch);
   void fail_batch(Batch& batch, const Error& error);
   void again_later(Request request);
-  void publish_draft(Draft& draft, Head* head);
+  void publish_draft(const Draft& draft, Head* head);
   void remove_head(const Head& head);
   void evict();
   std::size_t partition_number(std::string_view partition);
@@ -245,6 +256,9 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::size_t taken_position_ = 0;
   Batch batch_;
   Staged staged_;
+  /// Data that a batch has replaced. It is freed one by one while the next batch allocates: an allocator is
+  /// far better at taking turns than at freeing thousands at once.
+  std::vector<HeadData> retired_;
   Time last_at_{};
   std::optional<Error> poisoned_;
   std::vector<Request> postponed_;  // the engine's own, until the disk has room or can be read
@@ -271,14 +285,17 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::atomic<std::size_t> timer_count_{0};
   std::atomic<std::size_t> running_count_{0};
   std::atomic<bool> checkpoint_scheduled_{false};
+  std::atomic<bool> help_scheduled_{false};
   bool retention_scheduled_ = false;
   mutable std::shared_mutex closing_mutex_;  // a subscription may outlive the engine, and with it the store
 
   // Tasks use the plain pointers, which do not change while their owners are destroyed.
   Lane* maintenance_ = nullptr;
+  Lane* helper_ = nullptr;
   Lane* lane_ = nullptr;
   Workers* workers_ = nullptr;
   std::unique_ptr<Lane> maintenance_owner_;
+  std::unique_ptr<Lane> helper_owner_;
   std::unique_ptr<Lane> lane_owner_;
   std::unique_ptr<Workers> workers_owner_;
 };

@@ -78,7 +78,7 @@ Result<void> Decider::check_alive() const {
 Result<void> Decider::take_event(std::size_t event, const void* typed, std::string_view payload) {
   const auto& fired = definition().events[event];
   Effects effects(now_);
-  const Definition::Data data{draft_.data_text(), draft_.data ? draft_.data->value.get() : nullptr};
+  const Definition::Data data{draft_.data.text(), draft_.data.value()};
   PAWL_TRY(auto step, typed != nullptr ? fired.fire(draft_.state, data, typed, &effects)
                                        : fired.fire_json(draft_.state, data, payload, &effects));
   if (step.verdict != Verdict::fired) {
@@ -177,7 +177,7 @@ bool Decider::drop_work(std::int64_t number, std::uint32_t attempt) {
 
 /// The texts must outlive the batch.
 Change Decider::record(EntryKind kind, std::string_view event, std::string_view payload) {
-  if (next_data_) draft_.set_data(*next_data_, std::move(next_value_));
+  if (next_data_) draft_.data = HeadData(*next_data_, std::move(next_value_));
   if (next_state_) draft_.state = static_cast<std::uint16_t>(*next_state_);
   draft_.extras = std::move(extras_);
   draft_.version += 1;

@@ -22,7 +22,7 @@
 namespace pawl {
 
 /// An instance while a batch is being decided: the newest head, durable or not. Its texts are views of the
-/// head or of the request, which both outlive the batch.
+/// request or of the head; those of the request outlive the batch and its answers.
 struct Draft {
   InstanceId id;
   bool exists = false;
@@ -35,13 +35,9 @@ struct Draft {
   Time at{};
   std::string_view key;
   std::string_view partition;
-  std::shared_ptr<const HeadData> data{};
+  HeadData data{};
   Extras extras{};
-
-  std::string_view data_text() const { return data ? data->text.view() : std::string_view{}; }
-  void set_data(std::string_view text, std::shared_ptr<const void> value) {
-    data = std::make_shared<const HeadData>(CompactText(text), std::move(value));
-  }
+  bool newest = true;  // false: a later transaction of the batch goes on from it
 };
 
 /// What a transition is to record besides the draft.

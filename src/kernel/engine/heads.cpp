@@ -23,6 +23,18 @@ std::string_view CompactText::view() const {
   return {bytes_.get() + sizeof size, size};
 }
 
+HeadData::HeadData(std::string_view text, std::shared_ptr<const void> value) {
+  const auto size = static_cast<std::uint32_t>(text.size());
+  PAWL_ASSERT(size == text.size(), "a stored text is smaller than 4 GiB");
+  block_ = new (::operator new(sizeof(Block) + text.size())) Block{1, size, std::move(value)};
+  if (!text.empty()) std::memcpy(static_cast<void*>(block_ + 1), text.data(), text.size());
+}
+
+void HeadData::release() {
+  block_->~Block();
+  ::operator delete(block_);
+}
+
 /// The position of the id in the index, or of the free place where it would go.
 std::size_t HeadTable::probe(const InstanceId& id) const {
   const std::size_t mask = index_.size() - 1;
@@ -37,6 +49,16 @@ std::size_t HeadTable::probe(const InstanceId& id) const {
       return at;
     }
   }
+}
+
+void HeadTable::fetch_index(const InstanceId& id) const {
+  if (!index_.empty()) __builtin_prefetch(&index_[std::hash<InstanceId>{}(id) & (index_.size() - 1)]);
+}
+
+/// The first place of the id decides: the further ones are rare, and only cost a wait.
+void HeadTable::fetch_head(const InstanceId& id) const {
+  const auto entry = index_.empty() ? kFree : index_[std::hash<InstanceId>{}(id) & (index_.size() - 1)];
+  if (entry >= 2) __builtin_prefetch(&slab_[entry - 2]);
 }
 
 const Head* HeadTable::find(const InstanceId& id) const {

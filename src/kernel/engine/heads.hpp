@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -26,13 +27,50 @@ class CompactText {
   std::unique_ptr<char[]> bytes_;
 };
 
-/// An instance's data: the text that is stored, and the value itself once a transition has made it.
-struct HeadData {
-  CompactText text;
-  std::shared_ptr<const void> value;
+/// An instance's data: the text that is stored, and the value itself once a transition has made it. Shared
+/// and never changed; in one allocation, because a transition touches the data of an instance that was not
+/// touched for long.
+class HeadData {
+ public:
+  HeadData() = default;
+  HeadData(std::string_view text, std::shared_ptr<const void> value);
+  HeadData(const HeadData& other) noexcept : block_(other.block_) {
+    if (block_ != nullptr) block_->owners.fetch_add(1, std::memory_order_relaxed);
+  }
+  HeadData(HeadData&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+  HeadData& operator=(HeadData other) noexcept {
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  ~HeadData() {
+    if (block_ != nullptr && block_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) release();
+  }
+
+  explicit operator bool() const { return block_ != nullptr; }
+  std::string_view text() const {
+    return block_ != nullptr ? std::string_view(reinterpret_cast<const char*>(block_ + 1), block_->size)
+                             : std::string_view{};
+  }
+  const void* value() const { return block_ != nullptr ? block_->value.get() : nullptr; }
+
+  /// Asks the processor for it; see `HeadTable::fetch_head`.
+  void fetch() const { __builtin_prefetch(block_); }
 
   /// What it is taken to need in memory; the value's own size is not known.
-  std::size_t bytes() const { return (value ? 2 : 1) * text.view().size(); }
+  std::size_t bytes() const {
+    return block_ != nullptr ? (block_->value ? 2U : 1U) * std::size_t{block_->size} : 0;
+  }
+
+ private:
+  /// The text follows it.
+  struct Block {
+    std::atomic<std::uint32_t> owners;
+    std::uint32_t size;
+    std::shared_ptr<const void> value;
+  };
+  void release();
+
+  Block* block_ = nullptr;
 };
 
 /// The newest durable entry of one instance. Numbers of machines and states are those of the registry.
@@ -46,13 +84,10 @@ struct Head {
   Time created_at{};
   Time at{};
   CompactText key;
-  std::shared_ptr<const HeadData> data;  // null: evicted, in the log
-  std::unique_ptr<Extras> extras;        // null: none
-  std::uint32_t partition = 0;           // 0: its own
-  bool live = true;                      // false: a free slot
-
-  std::string_view data_text() const { return data ? data->text.view() : std::string_view{}; }
-  std::size_t data_bytes() const { return data ? data->bytes() : 0; }
+  HeadData data;                   // none: evicted, in the log
+  std::unique_ptr<Extras> extras;  // null: none
+  std::uint32_t partition = 0;     // 0: its own
+  bool live = true;                // false: a free slot
 };
 
 /// All heads: a slab in the order of (created_at, id) and an open-addressing index over it. Not thread-safe.
@@ -65,6 +100,11 @@ class HeadTable {
   /// erased.
   Head& insert(Head head);
   void erase(const InstanceId& id);
+
+  // Looking up many: each step asks the processor for the memory that the next one reads, so that the waits
+  // of several overlap. A call further behind is made for an id that is further ahead.
+  void fetch_index(const InstanceId& id) const;
+  void fetch_head(const InstanceId& id) const;
 
   std::size_t size() const { return size_; }
   /// Slots ever used; a slot may be free.

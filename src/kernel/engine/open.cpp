@@ -49,9 +49,11 @@ Result<void> EngineCore::open(const StoreOpener& opener) {
   PAWL_CHECK(load());
   lane_owner_ = runtime_.open_lane("engine");
   maintenance_owner_ = runtime_.open_lane("maintenance");
+  helper_owner_ = runtime_.open_lane("append");
   workers_owner_ = runtime_.open_workers("work", {.threads = workers, .queue = std::size_t{1} << 20});
   lane_ = lane_owner_.get();
   maintenance_ = maintenance_owner_.get();
+  helper_ = helper_owner_.get();
   workers_ = workers_owner_.get();
   PAWL_CHECK(recover());
   durable_seq_ = store_->info().last;

@@ -60,7 +60,7 @@ Instance EngineCore::to_instance(const Draft& draft) const {
           .seq = draft.seq,
           .created_at = draft.created_at,
           .at = draft.at,
-          .data = std::string(draft.data_text()),
+          .data = std::string(draft.data.text()),
           .timers = timers_of(&draft.extras),
           .work = work_of(&draft.extras)};
 }
@@ -78,7 +78,7 @@ Instance EngineCore::to_instance(const Head& head) const {
           .seq = head.seq,
           .created_at = head.created_at,
           .at = head.at,
-          .data = std::string(head.data_text()),
+          .data = std::string(head.data.text()),
           .timers = timers_of(head.extras.get()),
           .work = work_of(head.extras.get())};
 }

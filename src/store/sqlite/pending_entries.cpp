@@ -43,13 +43,14 @@ struct PendingEntries::Cursor : sqlite3_vtab_cursor {
 };
 
 int PendingEntries::connect(sqlite3* db, void* self, int, const char* const*, sqlite3_vtab** made, char**) {
-  const auto declaration = "CREATE TABLE pending(" + std::string(kColumns) + ")";
+  const auto declaration = "CREATE TABLE pending(" + std::string(EntryRows::kColumns) + ")";
   if (const int code = sqlite3_declare_vtab(db, declaration.c_str()); code != SQLITE_OK) return code;
   *made = new Table{{}, static_cast<const PendingEntries*>(self)};
   return SQLITE_OK;
 }
 
-void PendingEntries::column(const Row& row, sqlite3_context* context, int column) const {
+void EntryRows::column(std::size_t number, sqlite3_context* context, int column) const {
+  const auto& row = rows_[number];
   const auto source = kSources.at(static_cast<std::size_t>(column));
   if (source.kind == Kind::number) {
     sqlite3_result_int64(context, row.numbers.at(source.index));
@@ -95,12 +96,12 @@ const sqlite3_module PendingEntries::kModule{
     .xEof =
         [](sqlite3_vtab_cursor* cursor) {
           const auto* at = static_cast<Cursor*>(cursor);
-          return at->row < at->entries->rows_.size() ? 0 : 1;
+          return at->row < at->entries->rows_->size() ? 0 : 1;
         },
     .xColumn =
         [](sqlite3_vtab_cursor* cursor, sqlite3_context* context, int column) {
           const auto* at = static_cast<Cursor*>(cursor);
-          at->entries->column(at->entries->rows_[at->row], context, column);
+          at->entries->rows_->column(at->row, context, column);
           return SQLITE_OK;
         },
     .xRowid =
@@ -116,7 +117,7 @@ Result<void> PendingEntries::attach(Database& db) {
   return {};
 }
 
-void PendingEntries::add(const EntryView& entry, Seq seq, std::int64_t machine) {
+void EntryRows::add(const EntryView& entry, Seq seq, std::int64_t machine) {
   Row row{.id = entry.id,
           .numbers = {seq, machine, std::int64_t{std::to_underlying(entry.kind)}, entry.version,
                       entry.generation, entry.prev, std::int64_t{entry.at.time_since_epoch().count()},
@@ -132,7 +133,7 @@ void PendingEntries::add(const EntryView& entry, Seq seq, std::int64_t machine) 
   rows_.push_back(row);
 }
 
-void PendingEntries::clear() {
+void EntryRows::clear() {
   rows_.clear();
   texts_.clear();
 }

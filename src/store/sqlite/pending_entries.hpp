@@ -6,7 +6,7 @@
 ///
 ///     INSERT INTO log(…) SELECT … FROM pawl_pending
 ///
-/// which costs about half of a statement for each of them.
+/// which costs about half of a statement for each of them. `Appender` runs it.
 
 #include <sqlite3.h>
 
@@ -21,23 +21,19 @@
 
 namespace pawl::sqlite {
 
-/// Used by the owner's thread only. Stays where it is: the connection holds its address.
-class PendingEntries {
+/// Some entries as rows. A value; not thread-safe.
+class EntryRows {
  public:
-  PendingEntries() = default;
-  PendingEntries(const PendingEntries&) = delete;
-  PendingEntries& operator=(const PendingEntries&) = delete;
-
-  /// Makes the table known to the connection, which must not outlive this.
-  Result<void> attach(Database& db);
-
   void add(const EntryView& entry, Seq seq, std::int64_t machine);
+  /// Its memory stays.
   void clear();
   bool empty() const { return rows_.empty(); }
-  /// More than is worth keeping in memory.
-  bool large() const { return rows_.size() >= 4096 || texts_.size() >= (std::size_t{4} << 20); }
+  std::size_t size() const { return rows_.size(); }
+  std::size_t bytes() const { return texts_.size(); }
 
-  /// The table's columns, in the order of `log`.
+  void column(std::size_t row, sqlite3_context* context, int column) const;
+
+  /// The columns, in the order of `log`.
   static constexpr std::string_view kColumns =
       "seq, id, machine, kind, version, generation, prev, at, state, schema, finished, event, payload, data, "
       "extra, key, partition";
@@ -50,14 +46,30 @@ class PendingEntries {
     std::array<std::uint32_t, kTexts> sizes;
     std::size_t text = 0;  // where the first of them begins
   };
+
+  std::vector<Row> rows_;
+  std::string texts_;
+};
+
+/// The virtual table. Used by one thread at a time. Stays where it is: the connection holds its address.
+class PendingEntries {
+ public:
+  PendingEntries() = default;
+  PendingEntries(const PendingEntries&) = delete;
+  PendingEntries& operator=(const PendingEntries&) = delete;
+
+  /// Makes the table known to the connection, which must not outlive this.
+  Result<void> attach(Database& db);
+  /// What the table shows from now on; must outlive the statements that read it.
+  void show(const EntryRows& rows) { rows_ = &rows; }
+
+ private:
   struct Cursor;
   struct Table;
   static const sqlite3_module kModule;
   static int connect(sqlite3* db, void* self, int, const char* const*, sqlite3_vtab** made, char**);
-  void column(const Row& row, sqlite3_context* context, int column) const;
 
-  std::vector<Row> rows_;
-  std::string texts_;
+  const EntryRows* rows_ = nullptr;
 };
 
 }  // namespace pawl::sqlite

@@ -99,6 +99,8 @@ Result<Seq> SqliteStore::apply(const Write& write) { return writer_.apply(write)
 Result<void> SqliteStore::put(std::span<const Ephemeral> values) { return writer_.put(values); }
 Result<void> SqliteStore::commit() { return writer_.commit(); }
 void SqliteStore::discard() { writer_.discard(); }
+bool SqliteStore::wants_help() const { return writer_.wants_help(); }
+void SqliteStore::help() { writer_.help(); }
 Result<void> SqliteStore::checkpoint() { return checkpointer_.run(); }
 Result<void> SqliteStore::execute(std::span<const Sql> statements) { return writer_.execute(statements); }
 
@@ -130,6 +132,7 @@ Result<std::vector<Entry>> SqliteStore::feed(Seq after, std::size_t limit) {
 Result<std::optional<StoredRequest>> SqliteStore::find_request(const std::array<std::uint8_t, 16>& id) {
   if (writer_.batch_is_mine()) {
     PAWL_CHECK(status_.usable());
+    writer_.settle();
     batch_entries_.forget_machines();
     return batch_entries_.find_request(id);
   }

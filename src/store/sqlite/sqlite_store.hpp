@@ -30,6 +30,8 @@ class SqliteStore final : public Store {
   Result<void> put(std::span<const Ephemeral> values) override;
   Result<void> commit() override;
   void discard() override;
+  bool wants_help() const override;
+  void help() override;
 
   Result<void> load(const std::function<void(const StoredHead&)>& visit) override;
   Result<std::optional<Entry>> head_entry(const InstanceId& id, Seq seq) override;

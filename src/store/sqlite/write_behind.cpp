@@ -55,13 +55,19 @@ Result<void> Writer::write_head(const DirtyHead& head) {
   return {};
 }
 
+/// Goes on with the round, also in the middle of a batch and on a helper's thread.
 Result<void> Writer::write_slice(std::size_t most) {
-  const auto rows = heads_.slice(most);
+  const auto rows = heads_.slice(most, slice_);
   if (rows.empty()) return {};
   for (const auto& head : rows) PAWL_CHECK(write_head(head));
-  if (heads_.ends_round(most)) PAWL_CHECK(mark("flushed", heads_.round_mark()));
-  slice_ = rows.size();
+  slice_ += rows.size();
+  if (heads_.ends_round(slice_)) PAWL_CHECK(mark("flushed", heads_.round_mark()));
   return {};
+}
+
+/// How many heads go with so many entries. A round is spread evenly, and ends a little before the next.
+std::size_t Writer::share_of(std::size_t entries) const {
+  return heads_.round_size() * entries * 9 / (8 * static_cast<std::size_t>(flush_every()));
 }
 
 Result<void> Writer::write_all_heads() {
@@ -98,7 +104,6 @@ void Writer::forget_batch() {
   new_machines_.clear();
   last_number_ = 0;
   heads_.drop_batch();
-  pending_.clear();
   slice_ = 0;
   batch_last_ = 0;
   batch_at_ = {};
@@ -107,6 +112,7 @@ void Writer::forget_batch() {
 }
 
 void Writer::roll_back() {
+  appender_.drop();
   // SQLite may have rolled back by itself. Where this fails the connection holds nothing durable either.
   if (db_.in_transaction()) sqlite3_step(rollback_.get());
   rollback_.reset();

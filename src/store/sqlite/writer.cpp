@@ -10,7 +10,7 @@ namespace pawl::sqlite {
 namespace {
 
 /// Rows of heads written with one batch at least, so that small batches do not touch the same pages often.
-constexpr std::size_t kSlice = 64;
+constexpr std::size_t kSlice = 16;
 
 /// Parameters of the append, in the order of the table's columns.
 enum Column : int {
@@ -47,7 +47,7 @@ Result<void> Writer::open(Database db, Seq next, Seq flushed) {
   db_ = std::move(db);
   next_ = next;
   application_.attach(db_);
-  PAWL_CHECK(pending_.attach(db_));
+  PAWL_CHECK(appender_.open(db_, [this](std::size_t entries) { return write_slice(share_of(entries)); }));
   sqlite3_wal_hook(
       db_.get(),
       [](void* self, sqlite3*, const char*, int pages) {
@@ -70,8 +70,6 @@ Result<void> Writer::find_machines() {
 }
 
 Result<void> Writer::prepare() {
-  const auto append =
-      fmt::format("INSERT INTO log({0}) SELECT {0} FROM pawl_pending", PendingEntries::kColumns);
   const auto all = std::to_array<std::pair<Statement*, const char*>>({
       {&begin_, "BEGIN IMMEDIATE"},
       {&commit_, "COMMIT"},
@@ -81,7 +79,6 @@ Result<void> Writer::prepare() {
       {&rollback_to_, "ROLLBACK TO application"},
       {&insert_,
        "INSERT INTO log VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)"},
-      {&insert_pending_, append.c_str()},
       {&insert_head_,
        "INSERT OR REPLACE INTO heads(id, machine, generation, version, seq, state, at, finished, has_extra, "
        "key, "
@@ -140,7 +137,7 @@ Result<Seq> Writer::apply(const Write& write) {
   if (write.sql.empty()) return append(write);
 
   // The application's statements may look at the log.
-  if (auto done = append_pending(); !done) return fail(lost(std::move(done).error()));
+  if (auto done = appender_.finish(); !done) return fail(lost(std::move(done).error()));
   if (auto done = savepoint_.run(); !done) return fail(lost(std::move(done).error()));
   Result<Seq> result = Seq{0};
   for (const auto& sql : write.sql) {
@@ -171,7 +168,7 @@ Result<Seq> Writer::append(const Write& write) {
   const Seq first = next_;
   for (const auto& entry : write.entries) {
     PAWL_TRY(const auto machine, machine_number(entry.machine));
-    pending_.add(entry, next_, machine);
+    appender_.add(entry, next_, machine);
     if (entry.version == 1) ++rows_;
     heads_.note(entry, next_, machine);
     batch_at_ = std::max(batch_at_, entry.at);
@@ -179,21 +176,11 @@ Result<Seq> Writer::append(const Write& write) {
   }
   if (next_ == first) return Seq{0};
   batch_last_ = next_ - 1;
-  if (pending_.large()) {
-    if (auto done = append_pending(); !done) return fail(lost(std::move(done).error()));
-  }
   return first;
 }
 
-Result<void> Writer::append_pending() {
-  if (pending_.empty()) return {};
-  PAWL_CHECK(insert_pending_.run());
-  pending_.clear();
-  return {};
-}
-
 Result<Seq> Writer::append_tagged(const Write& write) {
-  if (auto done = append_pending(); !done) return fail(lost(std::move(done).error()));
+  if (auto done = appender_.finish(); !done) return fail(lost(std::move(done).error()));
   const Seq first = next_;
   std::size_t count = 0;
   for (const auto& entry : write.entries) {
@@ -272,6 +259,7 @@ Result<std::int64_t> Writer::machine_number(std::string_view name) {
   if (name == last_machine_ && last_number_ != 0) return last_number_;
   auto found = machines_.find(name);
   if (found == machines_.end()) {
+    PAWL_CHECK(appender_.finish());
     insert_machine_.bind_text(1, name);
     PAWL_CHECK(insert_machine_.run());
     found = machines_.emplace(name, sqlite3_last_insert_rowid(db_.get())).first;
@@ -286,6 +274,7 @@ Result<void> Writer::put(std::span<const Ephemeral> values) {
   PAWL_CHECK(status_.writable());
   if (values.empty()) return {};
   PAWL_CHECK(begin());
+  if (auto done = appender_.finish(); !done) return fail(lost(std::move(done).error()));
   for (const auto& value : values) {
     auto& statement = value.value.empty() ? erase_ : put_;
     statement.bind_blob(1, value.id.bytes);
@@ -302,12 +291,12 @@ Result<void> Writer::put(std::span<const Ephemeral> values) {
 Result<void> Writer::commit() {
   PAWL_CHECK(status_.writable());
   if (!in_batch_) return {};
-  const auto every = flush_every();
-  heads_.start_round(every, status_.last());
-  if (auto done = append_pending(); !done) return fail(lost(std::move(done).error()));
-  // A round is spread evenly and ends well before the next: half as much again as would just do.
-  const auto share = heads_.round_size() * heads_.batch_size() * 3 / (2 * static_cast<std::size_t>(every));
-  if (auto done = write_slice(std::max(kSlice, share)); !done) return fail(lost(std::move(done).error()));
+  if (auto done = appender_.finish(); !done) return fail(lost(std::move(done).error()));
+  heads_.start_round(flush_every(), status_.last());
+  const auto share = std::max(kSlice, share_of(heads_.batch_size()));
+  if (auto done = write_slice(share - std::min(share, slice_)); !done) {
+    return fail(lost(std::move(done).error()));
+  }
   return end_transaction();
 }
 

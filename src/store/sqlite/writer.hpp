@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "store/dirty_heads.hpp"
+#include "store/sqlite/appender.hpp"
 #include "store/sqlite/application_sql.hpp"
 #include "store/sqlite/checkpointer.hpp"
 #include "store/sqlite/connection.hpp"
-#include "store/sqlite/pending_entries.hpp"
 #include "store/sqlite/schema.hpp"
 #include "store/status.hpp"
 
@@ -49,6 +49,12 @@ class Writer {
   Database& database() { return db_; }
   bool in_batch() const { return in_batch_; }
 
+  // Appending on another thread what the owner has applied so far; see `Appender`.
+  bool wants_help() const { return appender_.wants_help(); }
+  void help() { appender_.help(); }
+  /// Takes the connection back from the helper.
+  void settle() { appender_.settle(); }
+
   /// Runs `work` in a transaction of its own, between batches, with every head written before it.
   template <class Work>
   Result<void> between_batches(Work work);
@@ -65,7 +71,6 @@ class Writer {
   Result<void> check_limits(const Write& write) const;
   Result<Seq> append(const Write& write);
   Result<Seq> append_tagged(const Write& write);
-  Result<void> append_pending();
   void bind_entry(const EntryView& entry, Seq seq, std::int64_t machine);
   void bind_sparse(int index, std::string_view text);
   void bind_request(const Write& write, bool first);
@@ -73,6 +78,7 @@ class Writer {
 
   std::int64_t flush_every() const;
   Result<void> write_slice(std::size_t most);
+  std::size_t share_of(std::size_t entries) const;
   Result<void> write_head(const DirtyHead& head);
   Result<void> write_all_heads();
   Result<void> end_transaction();
@@ -86,9 +92,10 @@ class Writer {
 
   PendingEntries pending_;
   Database db_;
+  Appender appender_{pending_};
   ApplicationSql application_;
   Statement begin_, commit_, rollback_, savepoint_, release_, rollback_to_;
-  Statement insert_, insert_pending_, insert_head_, update_head_, insert_machine_, update_meta_, put_, erase_;
+  Statement insert_, insert_head_, update_head_, insert_machine_, update_meta_, put_, erase_;
   std::array<bool, 32> bound_{};  ///< which of the optional parameters of `insert_` hold something
 
   DirtyHeads heads_;
