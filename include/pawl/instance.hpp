@@ -140,6 +140,13 @@ struct PoolStatus {
   std::size_t waiting = 0;
 };
 
+/// How often a value fell into each bucket.
+struct Histogram {
+  std::vector<double> bounds;         ///< ascending; a bucket holds what is at most its bound
+  std::vector<std::uint64_t> counts;  ///< one more: the last is of those above every bound
+  double sum = 0;
+};
+
 /// Counters since the engine opened, for metrics.
 struct EngineStats {
   std::uint64_t transitions = 0;  ///< entries made durable
@@ -149,10 +156,13 @@ struct EngineStats {
   std::size_t instances = 0;
   std::size_t queue = 0;
   std::size_t timers = 0;
+  std::size_t timers_due = 0;  ///< their time has come, their event is not durable yet
   std::size_t running_work = 0;
   std::size_t cached_bytes = 0;
   std::size_t memory_per_instance = 0;  ///< the engine's own bytes, without data and keys
   std::int64_t last_seq = 0;
+  Histogram commit_seconds{};  ///< how long a durable commit takes
+  Histogram batch_sizes{};     ///< entries that share one
 };
 
 }  // namespace pawl

@@ -86,6 +86,12 @@ void write_engine(MetricsText& out, const Engine& engine, const Hub& hub) {
       .sample(number(stats.conflicts));
   out.gauge("pawl_queue_depth", "Transactions that wait for the engine.").sample(number(stats.queue));
   out.gauge("pawl_timers", "Timers that are set.").sample(number(stats.timers));
+  out.gauge("pawl_timers_due", "Timers whose time has come and whose event is not durable yet.")
+      .sample(number(stats.timers_due));
+  out.histogram("pawl_commit_seconds", "Time of a durable commit.")
+      .buckets({}, stats.commit_seconds.bounds, stats.commit_seconds.counts, stats.commit_seconds.sum);
+  out.histogram("pawl_batch_size", "Entries that share a durable commit.")
+      .buckets({}, stats.batch_sizes.bounds, stats.batch_sizes.counts, stats.batch_sizes.sum);
   out.gauge("pawl_running_work", "Pieces of work that run.").sample(number(stats.running_work));
   out.gauge("pawl_cached_bytes", "Instance data in memory.").sample(number(stats.cached_bytes));
   out.gauge("pawl_last_seq", "The newest entry of the log.").sample(number(stats.last_seq));

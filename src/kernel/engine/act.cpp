@@ -71,7 +71,9 @@ void EngineCore::wake_timers() {
   for (auto& due : timers_.take_due(runtime_.instant())) {
     const auto* head = heads_.find(due.id);
     if (head == nullptr) continue;
+    ++timers_due_;
     enqueue({.targets = {{head->machine, due.id, {}, FireTimer{std::move(due.name), due.generation}}},
+             .done = [this](const auto&) { --timers_due_; },
              .internal = true});
   }
   timer_count_ = timers_.size();

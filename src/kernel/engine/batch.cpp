@@ -179,8 +179,11 @@ Result<std::vector<Instance>> EngineCore::outcome_of(const Batch& batch, Result<
 
 Result<void> EngineCore::commit_batch(Batch& batch) {
   runtime_.fault("engine.commit");
+  const auto begun = runtime_.instant();
   PAWL_CHECK(store_->commit());
   runtime_.fault("engine.committed");
+  commit_seconds_.count(std::chrono::duration<double>(runtime_.instant() - begun).count());
+  batch_sizes_.count(static_cast<double>(batch.entries));
   transitions_ += batch.entries;
   ++commits_;
   return {};

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "kernel/engine/batch_index.hpp"
+#include "kernel/engine/counters.hpp"
 #include "kernel/engine/decide.hpp"
 #include "kernel/engine/heads.hpp"
 #include "kernel/engine/open_engine.hpp"
@@ -283,6 +284,10 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::uint64_t> conflicts_{0};
   std::atomic<std::size_t> timer_count_{0};
+  std::atomic<std::size_t> timers_due_{0};
+  Buckets<12> commit_seconds_{
+      {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5}};
+  Buckets<8> batch_sizes_{{1, 4, 16, 64, 256, 1024, 2048, 4096}};
   std::atomic<std::size_t> running_count_{0};
   std::atomic<bool> checkpoint_scheduled_{false};
   std::atomic<bool> help_scheduled_{false};

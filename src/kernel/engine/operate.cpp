@@ -98,8 +98,11 @@ EngineStats EngineCore::stats() const {
                     .refused = refused_,
                     .conflicts = conflicts_,
                     .timers = timer_count_,
+                    .timers_due = timers_due_,
                     .running_work = running_count_,
-                    .last_seq = durable_seq_};
+                    .last_seq = durable_seq_,
+                    .commit_seconds = commit_seconds_.read(),
+                    .batch_sizes = batch_sizes_.read()};
   {
     const std::lock_guard lock(queue_mutex_);
     stats.queue = waiting_;
