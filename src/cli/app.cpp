@@ -11,6 +11,13 @@ namespace {
 
 constexpr std::size_t kMostListed = 1'000'000;
 
+/// A number in a range; the description says which, so the type need not.
+template <class Number>
+CLI::Validator between(Number least, Number most) {
+  CLI::Range range(least, most);
+  return range.description("");
+}
+
 /// What a verb is given; lives as long as the app.
 template <class Arguments>
 struct Given {
@@ -77,8 +84,9 @@ void add_ls(CLI::App& app, int& status) {
       ->type_name("TIME");
   verb->add_option("--changed-before", query.changed_before, "only changed earlier")->type_name("TIME");
   verb->add_option("--cursor", query.cursor, "go on where the page before ended");
-  verb->add_option("-n,--limit", query.limit, "at most so many")
-      ->check(CLI::Range(std::size_t{1}, kMostListed))
+  verb->add_option("-n,--limit", query.limit, "at most so many, up to 1000000")
+      ->type_name("N")
+      ->check(between(std::size_t{1}, kMostListed))
       ->capture_default_str();
 }
 
@@ -89,8 +97,9 @@ void add_history(CLI::App& app, int& status) {
   add_store_option(*verb, given->common);
   add_instance(*verb, given->own.instance);
   verb->add_option("--before", given->own.before, "begin before this entry")->check(CLI::NonNegativeNumber);
-  verb->add_option("-n,--limit", given->own.limit, "at most so many entries")
-      ->check(CLI::Range(std::size_t{1}, kMostPage))
+  verb->add_option("-n,--limit", given->own.limit, "at most so many entries, up to 1000")
+      ->type_name("N")
+      ->check(between(std::size_t{1}, kMostPage))
       ->capture_default_str();
 }
 
@@ -130,7 +139,7 @@ void add_operating(CLI::App& app, int& status) {
   auto* pools_verb = add_verb(app, status, "pools", "Show permit pools, or resize one", pools, run_pools);
   auto* pool = pools_verb->add_option("pool", pools->own.pool, "the pool to resize");
   auto* size = pools_verb->add_option("--size", pools->own.size, "its size until the server starts again");
-  size->check(CLI::Range(1, 1'000'000))->needs(pool);
+  size->type_name("N")->check(between(1, 1'000'000))->needs(pool);
   pool->needs(size);
 
   const auto diagram = make_given<DiagramArguments>();
@@ -260,10 +269,12 @@ void add_changing(CLI::App& app, int& status) {
   auto* bench_verb =
       app.add_subcommand("bench", "Measure durable transitions here, beside what the disk can do");
   bench_verb->add_option("--transitions", bench->own.transitions, "how many")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{100'000'000}))
+      ->type_name("N")
+      ->check(between(std::size_t{1}, std::size_t{100'000'000}))
       ->capture_default_str();
   bench_verb->add_option("--syncs", bench->own.syncs, "how often the disk is asked for one thing at a time")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000}))
+      ->type_name("N")
+      ->check(between(std::size_t{1}, std::size_t{1'000'000}))
       ->capture_default_str();
   bench_verb->add_flag("--json", bench->common.json, "print JSON for programs");
   bench_verb->callback([bench, &status] { status = run_bench(bench->common.json, bench->own); });

@@ -28,6 +28,8 @@ void add_manual(CLI::App& app, int& status);
 /// The app as data, for what is written from it.
 Command describe(const CLI::App& app);
 
+/// The words up to the verb that was given: "pawl store info".
+std::string verb_path(const CLI::App& app);
 /// What is wrong with these words and what would be right, where a verb is unknown; otherwise nothing.
 std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv);
 /// The same for an option that nothing took.

@@ -65,6 +65,11 @@ class BeastConnection final : public Connection {
       asio::async_connect(socket_of(stream_), found,
                           [done](Failure outcome, const Tcp::endpoint&) mutable { done(outcome); });
     });
+    if (failure == asio::error::connection_refused) {
+      return fail(
+          unreachable("nothing listens there")
+              .with("hint", "start a server with `pawl serve`, or say where it is with --url or PAWL_URL"));
+    }
     if (failure) return fail(unreachable(failure.message()));
     socket_of(stream_).set_option(Tcp::no_delay(true), failure);
     return {};

@@ -76,13 +76,15 @@ std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv)
   return {};
 }
 
+std::string verb_path(const CLI::App& app) {
+  const auto given = app.get_subcommands();
+  return given.empty() ? app.get_name() : app.get_name() + " " + verb_path(*given.front());
+}
+
 std::string unknown_option(const CLI::App& app) {
   const auto* at = &app;
-  std::string path = app.get_name();
-  while (!at->get_subcommands().empty()) {
-    at = at->get_subcommands().front();
-    path += " " + at->get_name();
-  }
+  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+  const auto path = verb_path(app);
   const auto left = app.remaining(true);
   if (left.empty()) return {};
   const auto word = left.front().substr(0, left.front().find('='));

@@ -39,7 +39,9 @@ int run(int argc, char** argv) {
     return wrong_usage(unknown_option(app));
   } catch (const CLI::ParseError& problem) {
     // Asking for help is no mistake; everything else is one of usage, whatever number CLI11 gives it.
-    return app.exit(problem) == 0 ? kOk : kUsage;
+    if (problem.get_exit_code() == 0) return app.exit(problem);
+    return wrong_usage(
+        fmt::format("{}; `{} --help` says what is right", printable(problem.what()), verb_path(app)));
   }
   return status;
 }

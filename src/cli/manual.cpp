@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <utility>
+
 namespace pawl::cli {
 namespace {
 
@@ -39,18 +42,47 @@ std::string synopsis(const Command& command, const std::string& path) {
   return text + " [options]";
 }
 
-void write_verb(std::string& out, const Command& command, const std::string& path) {
+/// Options that many verbs have are described once; how many have one of this name and meaning.
+using Shared = std::map<std::pair<std::string, std::string>, int>;
+constexpr int kMany = 6;
+
+void count_options(const Command& command, Shared& shared) {
+  for (const auto& option : command.options) {
+    if (!option.positional) ++shared[{option.names.back(), option.description}];
+  }
+  for (const auto& verb : command.verbs) count_options(verb, shared);
+}
+
+void write_option(std::string& out, const CommandOption& option) {
+  auto text = option.description;
+  if (!option.choices.empty()) text += fmt::format(" ({})", fmt::join(option.choices, ", "));
+  out += fmt::format(".TP\n{}\n{}\n", option_head(option), roff(text));
+}
+
+/// Each shared option where it is first met.
+void write_shared(std::string& out, const Command& command, Shared shared) {
+  const auto write = [&](const auto& self, const Command& at) -> void {
+    for (const auto& option : at.options) {
+      const auto found = shared.find({option.names.back(), option.description});
+      if (found == shared.end() || found->second < kMany) continue;
+      write_option(out, option);
+      shared.erase(found);
+    }
+    for (const auto& verb : at.verbs) self(self, verb);
+  };
+  write(write, command);
+}
+
+void write_verb(std::string& out, const Command& command, const std::string& path, const Shared& shared) {
   if (!command.verbs.empty()) {
-    for (const auto& verb : command.verbs) write_verb(out, verb, path + " " + verb.name);
+    for (const auto& verb : command.verbs) write_verb(out, verb, path + " " + verb.name, shared);
     return;
   }
   out += fmt::format(".SS \"{}\"\n.nh\n{}\n.hy\n.PP\n{}.\n", roff(path), synopsis(command, path),
                      roff(command.description));
   for (const auto& option : command.options) {
-    if (option.names.back() == "--help") continue;
-    auto text = option.description;
-    if (!option.choices.empty()) text += fmt::format(" ({})", fmt::join(option.choices, ", "));
-    out += fmt::format(".TP\n{}\n{}\n", option_head(option), roff(text));
+    const auto found = shared.find({option.names.back(), option.description});
+    if (found == shared.end() || found->second < kMany) write_option(out, option);
   }
 }
 
@@ -114,7 +146,11 @@ std::string manual(const Command& root, const std::string& version) {
       "Data goes to standard output, as a table for people or with \\fB\\-\\-json\\fR as one document; "
       "everything else goes to standard error.\n.SH VERBS\n",
       roff(root.description));
-  for (const auto& verb : root.verbs) write_verb(out, verb, "pawl " + verb.name);
+  Shared shared;
+  count_options(root, shared);
+  for (const auto& verb : root.verbs) write_verb(out, verb, "pawl " + verb.name, shared);
+  out += ".SH OPTIONS OF MANY VERBS\n";
+  write_shared(out, root, shared);
   return out + std::string(kEnvironment);
 }
 

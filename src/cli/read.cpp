@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "cli/output.hpp"
 #include "cli/show.hpp"
@@ -24,17 +25,19 @@ bool is_finished(JsonValue object) {
 }
 
 void show_machines(JsonValue root) {
-  Table table({"MACHINE", "STATE", ">INSTANCES"});
+  std::map<std::string, JsonValue> counts;
   each_in(root, "machines", [&](JsonValue machine) {
-    const auto counts = machine.find("counts");
-    auto name = text_of(machine, "name");
-    for (std::size_t i = 0; counts && i < counts->size(); ++i) {
-      const auto count = counts->at(i).as_integer().value_or(0);
-      table.add({name, Cell(counts->key_at(i), count == 0 ? Style::dim : Style::plain),
-                 Cell(grouped(count), count == 0 ? Style::dim : Style::plain)});
-      name.clear();  // once is enough for the eye
-    }
+    if (const auto found = machine.find("counts")) counts.emplace(text_of(machine, "name"), *found);
   });
+  Table table({"MACHINE", "STATE", ">INSTANCES"});
+  std::string before;
+  for (const auto& [machine, state] : states_in_order(root)) {
+    const auto count = counts.contains(machine) ? number_of(counts.at(machine), state) : 0;
+    const auto style = count == 0 ? Style::dim : Style::plain;
+    // Once is enough for the eye.
+    table.add({machine == before ? "" : machine, Cell(state, style), Cell(grouped(count), style)});
+    before = machine;
+  }
   table.print();
 }
 

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "cli/source.hpp"
 
@@ -33,6 +35,25 @@ std::string compact(JsonValue object, std::string_view name) {
   if (!found || found->kind() == JsonKind::null || (found->kind() == JsonKind::object && found->size() == 0))
     return {};
   return found->to_text();
+}
+
+std::vector<std::pair<std::string, std::string>> states_in_order(JsonValue machines) {
+  std::vector<std::pair<std::string, std::string>> order;
+  const auto list = machines.find("machines");
+  for (std::size_t i = 0; list && i < list->size(); ++i) {
+    const auto name = text_of(list->at(i), "name");
+    const auto definition = list->at(i).find("definition");
+    const auto states = definition ? definition->find("states") : std::nullopt;
+    for (std::size_t j = 0; states && j < states->size(); ++j)
+      order.emplace_back(name, text_of(states->at(j), "name"));
+    // A store knows no definition, and a server may hold states that its program has forgotten.
+    const auto counts = list->at(i).find("counts");
+    for (std::size_t j = 0; counts && j < counts->size(); ++j) {
+      const std::pair state(name, std::string(counts->key_at(j)));
+      if (std::ranges::find(order, state) == order.end()) order.push_back(state);
+    }
+  }
+  return order;
 }
 
 void show_instance(JsonValue instance) {

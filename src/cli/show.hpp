@@ -5,6 +5,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "cli/output.hpp"
 #include "pawl/json.hpp"
@@ -19,6 +21,9 @@ std::string ago(std::string_view time);
 
 /// "2026-11-16T04:33:14Z (3m ago)".
 std::string when(std::string_view time);
+
+/// Every (machine, state) of a document of machines, in the order of a life where that is known.
+std::vector<std::pair<std::string, std::string>> states_in_order(JsonValue machines);
 
 /// One instance with its data, timers, work and what it accepts.
 void show_instance(JsonValue instance);

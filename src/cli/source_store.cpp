@@ -299,15 +299,17 @@ Result<JsonDocument> StoreSource::timers(const std::string& machine, const std::
 Result<JsonDocument> StoreSource::stats() {
   std::uint64_t instances = 0;
   std::uint64_t timers = 0;
+  Seq last = store_->info().last;  // of when it was opened
   Counts all;
   PAWL_CHECK(each([&](const Instance& instance) {
+    last = std::max(last, instance.seq);
     ++all[instance.machine][instance.state];
     ++instances;
     timers += instance.timers.size();
   }));
   JsonWriter out;
   out.begin_object().key("instances").integer(instances).key("timers").integer(timers);
-  out.key("last_seq").integer(store_->info().last).key("counts").begin_object();
+  out.key("last_seq").integer(last).key("counts").begin_object();
   for (const auto& [machine, states] : all) {
     out.key(machine).begin_object();
     for (const auto& [state, count] : states) out.key(state).integer(count);

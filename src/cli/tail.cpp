@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 
 #include "cli/output.hpp"
@@ -28,8 +29,8 @@ class Lines {
     made += "  " + cell(0, text_of(entry, "machine"), Style::plain);
     made += "  " + cell(1, text_of(entry, "key"), Style::key);
     made += "  " + cell(2, what, kind == "fired" ? Style::plain : Style::dim);
-    made += "  → " + paint(printable(text_of(entry, "state")),
-                           state_style(finished && finished->as_boolean().value_or(false)));
+    made += "  → " +
+            cell(3, text_of(entry, "state"), state_style(finished && finished->as_boolean().value_or(false)));
     return made + paint(fmt::format("  v{}", number_of(entry, "version")), Style::dim);
   }
 
@@ -42,7 +43,7 @@ class Lines {
     return paint(shown, style) + std::string(widths_[column] - std::min(width, widths_[column]), ' ');
   }
 
-  std::array<std::size_t, 3> widths_{8, 8, 8};
+  std::array<std::size_t, 4> widths_{8, 8, 8, 8};
 };
 
 }  // namespace

@@ -104,6 +104,8 @@ class Watcher {
 
   Result<void> start() {
     PAWL_TRY(feed_, source_->follow({}, [this](const std::string& text) { problem(text); }));
+    PAWL_TRY(const auto machines, source_->machines());
+    model_.note_machines(machines.root());
     PAWL_CHECK(tick());
     thread_ = std::jthread([this](const std::stop_token& stop) { follow(stop); });
     return {};

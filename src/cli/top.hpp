@@ -20,6 +20,8 @@ class TopModel {
  public:
   explicit TopModel(std::string name) : name_(std::move(name)) {}
 
+  /// In which order states are shown.
+  void note_machines(JsonValue machines);
   void note_entry(JsonValue entry);
   /// Ends the present tick, which took so many seconds.
   void note_stats(JsonValue stats, double seconds);
@@ -60,6 +62,7 @@ class TopModel {
   std::deque<Tick> ticks_;  // the newest at the back
   Tick present_;
   Counters last_;
+  std::vector<std::pair<std::string, std::string>> order_;  // (machine, state)
   std::deque<double> rates_;
   double commit_rate_ = 0;
   std::map<std::string, std::int64_t> gauges_;

@@ -38,6 +38,10 @@ std::string sparkline(const std::deque<double>& numbers) {
   return line;
 }
 
+void TopModel::note_machines(JsonValue root) {
+  for (const auto& [machine, state] : states_in_order(root)) order_.emplace_back(machine, state);
+}
+
 void TopModel::note_entry(JsonValue entry) {
   const auto machine = text_of(entry, "machine");
   ++present_.entries;
@@ -68,16 +72,21 @@ void TopModel::note_stats(JsonValue stats, double seconds) {
       }
     }
   }
+  std::ranges::stable_sort(counts_, {}, [this](const auto& one) {
+    const auto found = std::ranges::find(order_, one.first);
+    return found - order_.begin();
+  });
   Counters now{.transitions = static_cast<std::int64_t>(present_.entries)};
   const bool counted = gauges_.contains("transitions");
   if (counted) now = {.transitions = gauges_["transitions"], .commits = gauges_["commits"]};
   // A server that was started again counts from nothing.
   const bool known = !counted || (last_.transitions >= 0 && now.transitions >= last_.transitions);
-  const auto entries = counted ? now.transitions - last_.transitions : now.transitions;
-  rates_.push_back(known && seconds > 0 ? static_cast<double>(entries) / seconds : 0);
-  commit_rate_ =
-      counted && known && seconds > 0 ? static_cast<double>(now.commits - last_.commits) / seconds : 0;
+  const auto entries = !known ? 0 : counted ? now.transitions - last_.transitions : now.transitions;
+  const auto commits = known && counted ? now.commits - last_.commits : 0;
   last_ = now;
+  if (seconds <= 0) return;  // the first one is only what the next is compared with
+  rates_.push_back(static_cast<double>(entries) / seconds);
+  commit_rate_ = static_cast<double>(commits) / seconds;
   if (rates_.size() > kHistory) rates_.pop_front();
   present_.seconds = seconds;
   ticks_.push_back(std::exchange(present_, {}));
