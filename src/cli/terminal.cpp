@@ -84,10 +84,11 @@ Result<std::string> read_secret(std::string_view prompt) {
   termios before{};
   const bool terminal = ::tcgetattr(STDIN_FILENO, &before) == 0;
   if (terminal) {
-    fmt::print(stderr, "{}: ", prompt);
     auto silent = before;
     silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
     ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent);
+    // Only now, so that whoever answers at once is not seen.
+    fmt::print(stderr, "{}: ", printable(prompt));
   }
   std::string line;
   std::getline(std::cin, line);
