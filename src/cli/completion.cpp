@@ -137,7 +137,8 @@ function __pawl_at
 end
 function __pawl_just
     __pawl_at $argv[1]; or return 1
-    test (count (string match -v -- '-*' (commandline -opc)[2..])) -eq (count (string split -n ' ' -- $argv[1]))
+    set -l words (string match -v -- '-*' (commandline -opc)[2..])
+    test (count $words) -eq (count (string split -n ' ' -- $argv[1]))
 end
 complete -c pawl -f
 )";

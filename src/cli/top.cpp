@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <mutex>
@@ -27,6 +28,7 @@ constexpr Duration kFeedGlance = std::chrono::milliseconds(200);
 void write_all(std::string_view text) {
   while (!text.empty()) {
     const auto written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return;
     text.remove_prefix(static_cast<std::size_t>(written));
   }

@@ -456,6 +456,15 @@ class PeerTest(Case):
     def test_a_stream_of_something_else_is_refused(self):
         self.assert_ends(self.run_on([answer("hello", content_type="text/plain")], "tail")[0], 3, "answer_invalid")
 
+    def test_a_stream_that_was_cut_off_before_its_first_entry_is_resumed_where_it_began(self):
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+        entry = b'id: abc.6\nevent: fired\ndata: {"machine":"m","key":"k","state":"s"}\n\n'
+        run, requests = self.run_on([head + b"id: abc.5\n\n", b"", head + entry], "tail", "-n", 1, "--json")
+        self.assertEqual(json.loads(run.stdout)["key"], "k")
+        self.assertNotIn(b"Last-Event-ID", requests[0])
+        self.assertIn(b"Last-Event-ID: abc.5\r\n", requests[2])
+        self.assertEqual(run.stderr.count("lost the server"), 1)
+
     def test_a_token_is_not_sent_in_clear_without_a_word(self):
         run = self.place.run("ls", "--url", "http://no-such-host.invalid", environment={"PAWL_TOKEN": "pawl_x"})
         self.assertIn("unencrypted", run.stderr)
