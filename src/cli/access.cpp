@@ -166,7 +166,9 @@ int run_token_revoke(const Common& common, const TokenArguments& arguments) {
 int run_user_add(const Common& common, const UserArguments& arguments) {
   auto client = open_client(common.source);
   if (!client) return report(client.error());
-  if (role_of(*client, arguments.user)) {
+  const auto known = role_of(*client, arguments.user);
+  if (!known && known.error().code() != Code::unknown_instance) return report(known.error());
+  if (known) {
     return report(
         {Code::duplicate_instance, fmt::format("the user \"{}\" exists; `pawl user role` and `pawl user "
                                                "password` change one",

@@ -30,7 +30,10 @@ Result<JsonDocument> on_server(const SourceOptions& options, const std::string& 
     if (state == "failed") {
       return fail(Code::store_io, fmt::format("the backup failed: {}", text_of(document.root(), "error")));
     }
-    if (state != "running") return document;
+    if (state == "done") return document;
+    if (state != "running") {
+      return fail(Code::store_io, "the server was started anew while it wrote the backup; begin again");
+    }
     const auto progress = document.root().find("progress");
     bar.show(progress ? progress->as_number().value_or(0) : 0);
     std::this_thread::sleep_for(kPause);

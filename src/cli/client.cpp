@@ -24,6 +24,15 @@ std::string_view text_in(const JsonValue& object, std::string_view name) {
   return found ? found->as_string().value_or("") : "";
 }
 
+/// The error, with what to do where a token is missing.
+Error refusal(const HttpAnswer& answer, const Url& url) {
+  auto error = to_error(answer, url);
+  if (error.code() == Code::unauthenticated) {
+    error.with("hint", "give a token with --token-file or PAWL_TOKEN, or log in with `pawl login`");
+  }
+  return error;
+}
+
 }  // namespace
 
 // Events.
@@ -98,9 +107,6 @@ Error to_error(const HttpAnswer& answer, const Url& url) {
           error.with(std::string(fields->key_at(i)), std::string(fields->at(i).as_string().value_or("")));
         }
       }
-      if (error.code() == Code::unauthenticated) {
-        error.with("hint", "give a token with --token-file or PAWL_TOKEN, or log in with `pawl login`");
-      }
       return error;
     }
   }
@@ -131,7 +137,7 @@ Result<HttpAnswer> Client::exchange(HttpRequest request) {
 Result<std::string> Client::call(HttpRequest request) {
   PAWL_TRY(auto answer, exchange(std::move(request)));
   if (answer.status >= 200 && answer.status < 300) return std::move(answer.body);
-  return fail(to_error(answer, options_.url));
+  return fail(refusal(answer, options_.url));
 }
 
 Result<std::string> Client::get(std::string target) { return call({.target = std::move(target)}); }
@@ -165,7 +171,7 @@ Result<std::unique_ptr<EventStream>> Client::follow(std::string target, const st
   if (!cursor.empty()) request.headers.emplace_back("Last-Event-ID", cursor);
   PAWL_TRY(auto connection, Connection::open(options_.url, options_.ca, options_.limits));
   PAWL_TRY(const auto answer, connection->begin(request));
-  if (answer.status != 200) return fail(to_error(answer, options_.url));
+  if (answer.status != 200) return fail(refusal(answer, options_.url));
   if (!answer.content_type.starts_with("text/event-stream")) {
     return fail(Code::answer_invalid,
                 fmt::format("{}: answered with {} instead of events", options_.url.text(),

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <random>
 
 #include "cli/output.hpp"
@@ -18,19 +17,27 @@ namespace {
 
 constexpr std::size_t kMostPayload = std::size_t{16} << 20;
 
+/// All of a stream, or as much of it as shows that it is too large.
+std::string read_bounded(std::istream& in) {
+  std::string text(kMostPayload + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  return text;
+}
+
 /// JSON from the argument itself, @FILE, or - for standard input. It must be an object; nothing is {}.
 Result<std::string> read_json(const std::string& given, std::string_view what) {
   std::string text = given.empty() ? "{}" : given;
   auto from = std::string("the argument");
   if (given == "-") {
-    text.assign(std::istreambuf_iterator<char>(std::cin), {});
+    text = read_bounded(std::cin);
     from = "standard input";
   } else if (given.starts_with('@')) {
     from = given.substr(1);
     std::ifstream file(from, std::ios::binary);
     if (!file)
       return fail(Code::invalid_argument, fmt::format("{}: {} cannot be read", what, printable(from)));
-    text.assign(std::istreambuf_iterator<char>(file), {});
+    text = read_bounded(file);
   }
   const auto document = JsonDocument::parse(text, {.bytes = kMostPayload});
   if (!document) return fail(Error(document.error()).while_(fmt::format("{} ({})", what, printable(from))));

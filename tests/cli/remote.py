@@ -93,6 +93,7 @@ class ServerTest(Case):
             self.assertEqual(sent["data"]["reason"], "x")
         for given in ("{", "[1]", "@missing.json"):
             self.assert_ends(self.server.pawl("send", "demo_order", "by-file", "Cancel", given), 1)
+        self.assert_ends(self.server.pawl("send", "demo_order", "by-file", "Cancel", "@/dev/zero"), 1, "too_large")
 
     def test_an_idempotency_key_makes_a_repeat_do_nothing(self):
         self.create("once")
@@ -330,6 +331,11 @@ class AccessTest(Case):
         self.assertEqual(self.server.pawl("machines").returncode, 0)
         kept.chmod(0o644)
         self.assert_ends(self.server.pawl("machines"), 4, "forbidden")
+
+    def test_a_wrong_password_is_said_without_advice_to_log_in(self):
+        run = self.server.pawl("login", text="wrong password\n")
+        self.assert_ends(run, 4, "unauthenticated")
+        self.assertNotIn("pawl login", run.stderr)
 
     def test_tokens_are_made_listed_used_and_revoked(self):
         self.log_in()
