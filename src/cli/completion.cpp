@@ -15,7 +15,7 @@ void walk(const Command& command, const std::string& path, Visit visit) {
 }
 
 /// For a word between single quotes.
-std::string quoted(std::string_view text) {
+std::string shell_quoted(std::string_view text) {
   std::string made;
   for (const char byte : text) made += byte == '\'' ? std::string("'\\''") : std::string(1, byte);
   return made;
@@ -41,7 +41,7 @@ std::vector<std::string> words_of(const Command& command) {
 std::string paths(const Command& root) {
   std::string made;
   walk(root, "", [&](const std::string& path, const Command&) {
-    if (!path.empty()) made += fmt::format("{}'{}'", made.empty() ? "" : "|", quoted(path));
+    if (!path.empty()) made += fmt::format("{}'{}'", made.empty() ? "" : "|", shell_quoted(path));
   });
   return made;
 }
@@ -50,8 +50,8 @@ std::string bash(const Command& root) {
   std::string words;
   std::string values;
   walk(root, "", [&](const std::string& path, const Command& command) {
-    words += fmt::format("    '{}') words='{}' ;;\n", quoted(path),
-                         quoted(fmt::format("{}", fmt::join(words_of(command), " "))));
+    words += fmt::format("    '{}') words='{}' ;;\n", shell_quoted(path),
+                         shell_quoted(fmt::format("{}", fmt::join(words_of(command), " "))));
     for (const auto& option : command.options) {
       if (option.positional || (option.choices.empty() && !takes_file(option))) continue;
       for (const auto& name : option.names) {
@@ -86,13 +86,13 @@ complete -o default -F _pawl pawl
 std::string described(std::string_view word, std::string_view description) {
   std::string escaped;
   for (const char byte : word) escaped += byte == ':' ? std::string("\\:") : std::string(1, byte);
-  return fmt::format("'{}:{}'", quoted(escaped), quoted(description));
+  return fmt::format("'{}:{}'", shell_quoted(escaped), shell_quoted(description));
 }
 
 std::string zsh(const Command& root) {
   std::string words;
   walk(root, "", [&](const std::string& path, const Command& command) {
-    words += fmt::format("    '{}') entries=(", quoted(path));
+    words += fmt::format("    '{}') entries=(", shell_quoted(path));
     for (const auto& verb : command.verbs) words += described(verb.name, verb.description) + " ";
     for (const auto& option : command.options) {
       if (option.positional) {
@@ -145,7 +145,7 @@ complete -c pawl -f
   walk(root, "", [&](const std::string& path, const Command& command) {
     for (const auto& verb : command.verbs) {
       made += fmt::format("complete -c pawl -n \"__pawl_just '{}'\" -a '{}' -d '{}'\n", path,
-                          quoted(verb.name), quoted(verb.description));
+                          shell_quoted(verb.name), shell_quoted(verb.description));
     }
     for (const auto& option : command.options) {
       if (option.positional) {
@@ -162,7 +162,7 @@ complete -c pawl -f
       if (!option.value.empty()) flags += takes_file(option) ? " -r -F" : " -x";
       if (!option.choices.empty()) flags += fmt::format(" -a '{}'", fmt::join(option.choices, " "));
       made += fmt::format("complete -c pawl -n \"__pawl_at '{}'\"{} -d '{}'\n", path, flags,
-                          quoted(option.description));
+                          shell_quoted(option.description));
     }
   });
   return made;

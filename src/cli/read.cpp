@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "cli/output.hpp"
 #include "cli/show.hpp"
@@ -112,7 +113,8 @@ Result<JsonDocument> all_timers(Source& source, const std::string& machine) {
 void show_timers(JsonValue root) {
   std::vector<JsonValue> timers;
   each_in(root, "timers", [&](JsonValue timer) { timers.push_back(timer); });
-  std::ranges::stable_sort(timers, {}, [](JsonValue timer) { return text_of(timer, "due"); });
+  std::ranges::sort(timers, {},
+                    [](JsonValue timer) { return std::pair(text_of(timer, "due"), text_of(timer, "key")); });
   Table table({"DUE", "IN", "MACHINE", "KEY", "STATE", "TIMER", "EVENT"});
   for (const auto& timer : timers) {
     const auto due = text_of(timer, "due");
@@ -186,11 +188,13 @@ int run_pools(const Common& common, const PoolArguments& arguments) {
   auto client = open_client(common.source);
   if (!client) return report(client.error());
   if (arguments.size) {
-    const auto body = client->call({.method = "PUT",
-                                    .target = "/v1/pools/" + percent(arguments.pool),
-                                    .body = fmt::format("{{\"size\":{}}}", *arguments.size)});
-    if (!body) return report(body.error());
-    note(fmt::format("the pool {} has {} permits until the next start", arguments.pool, *arguments.size));
+    const auto resized = client->call({.method = "PUT",
+                                       .target = "/v1/pools/" + percent(arguments.pool),
+                                       .body = fmt::format("{{\"size\":{}}}", *arguments.size)});
+    return present(resized ? parse_answer(*resized) : fail(resized.error()), common.json, [](JsonValue pool) {
+      fmt::print("{} has {} permits until the next start\n", printable(text_of(pool, "name")),
+                 grouped(number_of(pool, "size")));
+    });
   }
   const auto body = client->get("/v1/pools");
   return present(body ? parse_answer(*body) : fail(body.error()), common.json, show_pools);

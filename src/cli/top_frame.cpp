@@ -72,9 +72,8 @@ void TopModel::note_stats(JsonValue stats, double seconds) {
       }
     }
   }
-  std::ranges::stable_sort(counts_, {}, [this](const auto& one) {
-    const auto found = std::ranges::find(order_, one.first);
-    return found - order_.begin();
+  std::ranges::sort(counts_, {}, [this](const auto& one) {
+    return std::pair(std::ranges::find(order_, one.first) - order_.begin(), one.first);
   });
   Counters now{.transitions = static_cast<std::int64_t>(present_.entries)};
   const bool counted = gauges_.contains("transitions");
@@ -158,7 +157,10 @@ std::vector<std::string> TopModel::busiest(std::size_t columns) const {
     }
   }
   std::vector<std::pair<std::pair<std::string, std::string>, Busy>> order(sums.begin(), sums.end());
-  std::ranges::stable_sort(order, std::ranges::greater{}, [](const auto& one) { return one.second.entries; });
+  std::ranges::sort(order, [](const auto& one, const auto& other) {
+    if (one.second.entries != other.second.entries) return one.second.entries > other.second.entries;
+    return one.first < other.first;
+  });
   if (order.size() > kShownBusy) order.resize(kShownBusy);
   Table table({fmt::format("BUSIEST, LAST {:.0f} S", seconds), "KEY", ">ENTRIES", "LAST", "STATE"});
   for (const auto& [instance, busy] : order) {
