@@ -103,7 +103,7 @@ class TerminalTest(unittest.TestCase):
         self.assertNotIn("\x1b", self.place.run(*ls).stdout)
 
     def test_lines_end_at_the_width_of_the_terminal(self):
-        for columns in (40, 72):
+        for columns in (40, 60):
             lines = PAINT.sub("", self.shown("ls", "--store", self.store, columns=columns)).splitlines()
             self.assertEqual(max(map(len, lines)), columns)
             self.assertTrue(any(line.endswith("…") for line in lines))
