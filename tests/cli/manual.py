@@ -127,7 +127,7 @@ class DocsTest(Case):
 
     def test_the_examples_of_the_page_print_what_it_says(self):
         """Blocks of ```console: each $ line is run on one server, and what follows must come, … being anything."""
-        server = world.Server(self.place, "demo: false\nsystems: []\n" if "demo_order" not in DOCS else "demo: true\n")
+        server = world.Server(self.place)
         self.addCleanup(server.kill)
         environment = {"PAWL_URL": server.url, "PATH": f"{os.path.dirname(PAWL)}:{os.environ['PATH']}"}
         examples = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", "".join(re.findall(r"```console\n(.*?)```", DOCS, re.DOTALL)),
