@@ -71,7 +71,9 @@
   X(6008, slow_request, "The request did not arrive within its time.")                                       \
   X(6009, header_too_large, "The request's header is larger than the limit.")                                \
   X(6010, config_invalid, "The configuration has a key or value that is not allowed.")                       \
-  X(6011, unsafe_address, "The server refuses to listen on this address without protection.")
+  X(6011, unsafe_address, "The server refuses to listen on this address without protection.")                \
+  X(6020, unreachable, "The server could not be reached.")                                                   \
+  X(6021, answer_invalid, "What came back is not the answer of a Pawl server.")
 
 namespace pawl {
 

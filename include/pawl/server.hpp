@@ -54,6 +54,7 @@ struct ServerOptions {
   bool allow_insecure = false;     ///< listen beyond loopback without auth and TLS
   Auth* auth = nullptr;            ///< who may do what; without it everybody may do everything
   std::vector<System*> systems{};  ///< they must outlive the server
+  std::string backups{};           ///< directory for the backups that administrators ask for; empty: none
   Logger log{};
 };
 

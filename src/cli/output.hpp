@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/terminal.hpp"
+#include "cli/text.hpp"
 #include "pawl/error.hpp"
 
 namespace pawl::cli {
@@ -16,26 +18,47 @@ namespace pawl::cli {
 inline constexpr int kOk = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
+inline constexpr int kUnreachable = 3;
+inline constexpr int kNotAuthorised = 4;
+inline constexpr int kNotFound = 5;
+inline constexpr int kConflict = 6;
 
-/// Prints the error with its code and a hint to stderr; returns `kFailed`.
+/// How the command ends after this error.
+int exit_code(Code code) noexcept;
+
+/// Prints the error with its code and a hint to stderr; returns its exit code.
 int report(const Error& error);
 
-/// Prints one JSON document on one line; an error where it could not be written.
+/// Prints one JSON document on one line; an error where it could not be written. What could steer a terminal
+/// is written as \\uNNNN, which means the same.
 int print_json(Result<std::string> json);
 
-/// The text with control characters shown as \xNN: what is stored must not steer a terminal.
-std::string printable(std::string_view text);
+/// Something that is no data, on stderr.
+void note(std::string_view text);
 
-/// Columns as wide as their widest cell. Not thread-safe.
+/// One cell of a table. What is stored is made printable here, so nothing can forget it.
+struct Cell {
+  std::string text;
+  Style style = Style::plain;
+  Cell(std::string_view shown, Style as = Style::plain) : text(printable(shown)), style(as) {}
+  Cell(const std::string& shown, Style as = Style::plain) : Cell(std::string_view(shown), as) {}
+  Cell(const char* shown, Style as = Style::plain) : Cell(std::string_view(shown), as) {}
+};
+
+/// Columns as wide as their widest cell; on a terminal, lines are cut off at its width. A head that begins
+/// with '>' is a column of numbers. Not thread-safe.
 class Table {
  public:
-  explicit Table(std::vector<std::string> head) { rows_.push_back(std::move(head)); }
-  void add(std::initializer_list<std::string_view> cells);
+  explicit Table(const std::vector<std::string>& head);
+  void add(std::vector<Cell> cells);
+  /// The lines, the head first, each at most so many columns wide; 0: as wide as they are.
+  std::vector<std::string> lines(std::size_t most) const;
   /// To standard output; only the head where there are no rows.
   void print() const;
 
  private:
-  std::vector<std::vector<std::string>> rows_;
+  std::vector<std::vector<Cell>> rows_;
+  std::vector<bool> right_;
 };
 
 }  // namespace pawl::cli

@@ -15,6 +15,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
+#include "cli/verbs.hpp"
 #include "pawl/json.hpp"
 #include "pawl/names.hpp"
 
@@ -34,9 +35,7 @@ struct Arguments {
 };
 
 Result<std::unique_ptr<Store>> open(const Arguments& arguments) {
-  const bool named = arguments.path.find("://") != std::string::npos || arguments.path.starts_with("sqlite:");
-  return open_store_at(
-      {.where = named ? arguments.path : "sqlite:" + arguments.path, .read_only = true, .create = false});
+  return open_store_at({.where = store_address(arguments.path), .read_only = true, .create = false});
 }
 
 // pawl store info
@@ -215,6 +214,8 @@ int check(const Arguments& arguments) {
 }
 
 }  // namespace
+
+int run_check(const std::string& path, bool json) { return check({.path = path, .json = json}); }
 
 void add_store(CLI::App& app, int& status) {
   auto* noun = app.add_subcommand("store", "Look into a store's file; nothing is changed");

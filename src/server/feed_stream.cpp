@@ -54,6 +54,8 @@ bool FeedStream::take(std::string& out) {
   {
     const std::lock_guard lock(mutex_);
     notified_ = false;
+    // Who loses the connection before the first entry can go on from here, too.
+    if (!std::exchange(greeted_, true)) fmt::format_to(std::back_inserter(out), "id: {}\n\n", cursor_);
     while (!waiting_.empty() && out.size() < kPiece) {
       out += waiting_.front()->text;
       bytes_ -= waiting_.front()->text.size();

@@ -54,6 +54,7 @@ class FeedStream final : public http::Stream, public std::enable_shared_from_thi
   std::string cursor_;  // behind what was taken or passed over
   std::string passed_;  // behind what was not wanted since; told to idle readers
   std::optional<Error> end_;
+  bool greeted_ = false;  // the reader was told where it begins
   bool notified_ = false;
   std::function<void()> ready_;
 };

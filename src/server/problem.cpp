@@ -77,6 +77,8 @@ constexpr auto kStatuses = std::to_array<Status>({
     {Code::work_threw, 500},
     {Code::config_invalid, 500},
     {Code::unsafe_address, 500},
+    {Code::unreachable, 502},
+    {Code::answer_invalid, 502},
 });
 
 #define PAWL_ONE(...) +1
@@ -128,6 +130,8 @@ std::string_view reason(int status) noexcept {
       return "Too Many Requests";
     case 431:
       return "Request Header Fields Too Large";
+    case 502:
+      return "Bad Gateway";
     case 503:
       return "Service Unavailable";
     case 504:

@@ -172,6 +172,11 @@ std::vector<Named> api_schemas() {
       {"Resizing", object(R"(size {"type":"integer","minimum":1,"maximum":1000000})")},
       {"Resized", object("name {\"type\":\"string\"}\nsize {\"type\":\"integer\"}")},
       {"Stats", object(kStats)},
+      {"BackupRequest", object(R"(name? {"type":"string"})")},
+      {"Backup", object(R"(state {"type":"string","enum":["none","running","done","failed"]}
+                           file? {"type":"string"}
+                           progress? {"type":"number"}
+                           error? {"type":"string"})")},
       {"Status", object(R"(status {"type":"string"})")},
       {"System", object(R"(name {"type":"string"}
                            summary {"type":"string"}

@@ -152,6 +152,7 @@ Result<void> serve(const Config& config, std::vector<std::unique_ptr<System>> av
   options.systems = systems;
   options.auth = auth.get();
   options.log = log;
+  options.backups = (std::filesystem::path(config.data) / "backups").string();
   PAWL_TRY(auto server, Server::start(runtime, *engine, options));
   const auto host = options.listen.substr(0, options.listen.rfind(':'));
   fmt::print("Pawl is ready: {}://{}:{}\n", options.certificate.empty() ? "http" : "https", host,

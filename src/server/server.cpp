@@ -10,6 +10,7 @@
 #include "pawl/auth.hpp"
 #include "pawl/json.hpp"
 #include "pawl/system.hpp"
+#include "server/backups.hpp"
 #include "server/hub.hpp"
 #include "server/router.hpp"
 #include "server/routes.hpp"
@@ -74,7 +75,9 @@ struct Server::Body {
         engine(on),
         options(std::move(how)),
         hub(with, on, options.limits, options.log),
-        router(with, options.workers, options.log) {}
+        router(with, options.workers, options.log) {
+    if (!options.backups.empty()) backups.emplace(with, on, options.backups);
+  }
   ~Body() {
     if (transport) transport->stop();
   }
@@ -92,6 +95,7 @@ struct Server::Body {
   std::vector<std::pair<System*, std::optional<Page>>> pages;
   std::string document;  // OpenAPI
   server::Hub hub;
+  std::optional<server::Backups> backups;
   server::Router router;
   std::unique_ptr<server::Transport> transport;
 };
@@ -158,6 +162,7 @@ Result<void> Server::Body::add_routes() {
   std::vector<std::vector<http::Route>> all{server::machine_routes(engine), server::instance_routes(engine),
                                             server::event_routes(hub), server::operating_routes(engine),
                                             server::health_routes(engine, draining)};
+  if (backups) all.push_back(backups->routes());
   if (options.auth != nullptr) all.push_back(options.auth->routes(engine));
   for (auto* system : options.systems) {
     pages.emplace_back(system, system->page());

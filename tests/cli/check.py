@@ -64,8 +64,8 @@ class StoreTest(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stderr)
         return run.stdout.splitlines()
 
-    def assert_refused(self, run, code):
-        self.assertEqual(run.returncode, 1)
+    def assert_refused(self, run, code, status=1):
+        self.assertEqual(run.returncode, status)
         self.assertEqual(run.stdout, "")
         self.assertRegex(run.stderr, rf"^pawl: PAWL-\d+ {code}: .*\nhint: `pawl explain \d+`")
 
@@ -121,8 +121,8 @@ class StoreTest(unittest.TestCase):
         self.assertEqual(len(self.lines("history", "door", "front")), 4)
 
     def test_an_unknown_instance_or_machine_is_refused(self):
-        self.assert_refused(pawl("store", "history", self.path, "door", "side"), "unknown_instance")
-        self.assert_refused(pawl("store", "history", self.path, "window", "front"), "unknown_machine")
+        self.assert_refused(pawl("store", "history", self.path, "door", "side"), "unknown_instance", 5)
+        self.assert_refused(pawl("store", "history", self.path, "window", "front"), "unknown_machine", 5)
 
     def test_a_file_that_is_no_store_is_refused_and_none_is_made(self):
         missing = self.path.parent / "missing.db"

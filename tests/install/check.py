@@ -63,6 +63,10 @@ def main():
     command = prefix / "bin" / "pawl"
     if command.exists():
         run(command, "--version")
+        for file in ("man/man1/pawl.1", "bash-completion/completions/pawl", "zsh/site-functions/_pawl",
+                     "fish/vendor_completions.d/pawl.fish"):
+            if not (prefix / "share" / file).stat().st_size:
+                sys.exit(f"share/{file} is empty")
 
 
 if __name__ == "__main__":

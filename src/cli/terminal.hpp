@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// What stands at the other end of standard output, and how to talk to it where it is a terminal.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "pawl/error.hpp"
+
+namespace pawl::cli {
+
+enum class Style { plain, head, dim, good, busy, bad, key };
+
+/// Whether standard output is a terminal that shows colours (NO_COLOR is unset, TERM is not "dumb").
+bool colours();
+bool output_is_terminal();
+bool errors_are_terminal();
+
+struct Size {
+  std::size_t rows = 24;
+  std::size_t columns = 80;
+};
+/// Of the terminal at standard output; `COLUMNS` and `LINES` where it does not say.
+Size terminal_size();
+
+/// The text between the codes of the style where there are colours, else the text.
+std::string paint(std::string_view text, Style style);
+
+/// Reads a line without showing it where standard input is a terminal; the prompt goes to stderr. Error:
+/// `invalid_argument` where the input ends.
+Result<std::string> read_secret(std::string_view prompt);
+
+/// A bar on stderr where that is a terminal; otherwise silent. Not thread-safe.
+class ProgressBar {
+ public:
+  explicit ProgressBar(std::string label) : label_(std::move(label)) {}
+  ~ProgressBar() { clear(); }
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+  /// From 0 to 1.
+  void show(double done);
+  void clear();
+
+ private:
+  std::string label_;
+  std::string shown_;
+};
+
+}  // namespace pawl::cli

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pawl/error.hpp"
+
+namespace pawl::cli {
+
+/// Where a server is: "http://127.0.0.1:7420" or "https://pawl.example/base".
+struct Url {
+  bool tls = false;
+  std::string host;  ///< without the brackets of an IPv6 address
+  std::string port;
+  std::string base;  ///< what stands before every path, without a slash at its end; often empty
+
+  /// As it goes into the header Host, and into messages.
+  std::string authority() const;
+  std::string text() const;
+  bool loopback() const;
+};
+
+/// Error: `invalid_argument` with what would be right.
+Result<Url> parse_url(std::string_view text);
+
+/// Every byte but letters, digits and -._~ as %XX.
+std::string percent(std::string_view text);
+
+/// "?a=1&b=2" of those pairs whose value is not empty; nothing where none is left.
+std::string query(const std::vector<std::pair<std::string, std::string>>& parameters);
+
+}  // namespace pawl::cli

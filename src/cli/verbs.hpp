@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// What the verbs are given and what they do; app.cpp makes the command line of it. Each returns its exit
+/// code.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cli/source.hpp"
+
+namespace pawl::cli {
+
+/// What every verb takes that reads.
+struct Common {
+  SourceOptions source;
+  bool json = false;
+};
+
+struct InstanceArguments {
+  std::string machine;
+  std::string key;
+};
+
+struct ListArguments {
+  InstanceQuery query;
+  bool finished = false;
+  bool unfinished = false;
+};
+
+struct HistoryArguments {
+  InstanceArguments instance;
+  std::int64_t before = 0;
+  std::size_t limit = 100;
+};
+
+struct WriteArguments {
+  InstanceArguments instance;
+  std::string event;      ///< of `send`
+  std::string json;       ///< data or payload: JSON, @FILE or -
+  std::string partition;  ///< of `create`
+  std::optional<std::int64_t> expect_version;
+  std::string idempotency_key;
+};
+
+struct TailArguments {
+  FeedQuery query;
+  std::size_t limit = 0;  ///< end after so many; 0: never
+};
+
+struct TopArguments {
+  bool once = false;
+};
+
+struct TimerArguments {
+  std::string machine;
+};
+
+struct PoolArguments {
+  std::string pool;  ///< with a size: the one to resize
+  std::optional<std::int64_t> size;
+};
+
+struct DiagramArguments {
+  std::string machine;
+  std::string format = "mermaid";
+};
+
+struct BackupArguments {
+  std::string target;  ///< a name in the server's directory of backups; with a store: the path of the copy
+};
+
+struct BenchArguments {
+  std::size_t transitions = 20'000;
+  std::size_t syncs = 200;
+};
+
+struct TokenArguments {
+  std::string name;
+  std::string role = "viewer";
+  std::string expires;
+  std::string id;
+};
+
+struct UserArguments {
+  std::string user;
+  std::string role;
+  std::string password_file;  ///< empty: asked for
+};
+
+struct LoginArguments {
+  std::string user = "admin";
+};
+
+int run_machines(const Common& common);
+int run_ls(const Common& common, const ListArguments& arguments);
+int run_get(const Common& common, const InstanceArguments& arguments);
+int run_history(const Common& common, const HistoryArguments& arguments);
+int run_timers(const Common& common, const TimerArguments& arguments);
+int run_pools(const Common& common, const PoolArguments& arguments);
+int run_stats(const Common& common);
+int run_diagram(const Common& common, const DiagramArguments& arguments);
+
+int run_create(const Common& common, const WriteArguments& arguments);
+int run_send(const Common& common, const WriteArguments& arguments);
+
+int run_tail(const Common& common, const TailArguments& arguments);
+int run_top(const Common& common, const TopArguments& arguments);
+
+int run_backup(const Common& common, const BackupArguments& arguments);
+int run_check(const std::string& path, bool json);
+int run_bench(bool json, const BenchArguments& arguments);
+
+int run_token_create(const Common& common, const TokenArguments& arguments);
+int run_token_ls(const Common& common);
+int run_token_revoke(const Common& common, const TokenArguments& arguments);
+int run_user_add(const Common& common, const UserArguments& arguments);
+int run_user_ls(const Common& common);
+int run_user_password(const Common& common, const UserArguments& arguments);
+int run_user_role(const Common& common, const UserArguments& arguments);
+int run_user_rm(const Common& common, const UserArguments& arguments);
+int run_login(const Common& common, const LoginArguments& arguments);
+
+}  // namespace pawl::cli

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs that change instances: create and send.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <random>
+
+#include "cli/output.hpp"
+#include "cli/show.hpp"
+#include "cli/verbs.hpp"
+#include "pawl/ulid.hpp"
+
+namespace pawl::cli {
+namespace {
+
+constexpr std::size_t kMostPayload = std::size_t{16} << 20;
+
+/// All of a stream, or as much of it as shows that it is too large.
+std::string read_bounded(std::istream& in) {
+  std::string text(kMostPayload + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  return text;
+}
+
+/// JSON from the argument itself, @FILE, or - for standard input. It must be an object; nothing is {}.
+Result<std::string> read_json(const std::string& given, std::string_view what) {
+  std::string text = given.empty() ? "{}" : given;
+  auto from = std::string("the argument");
+  if (given == "-") {
+    text = read_bounded(std::cin);
+    from = "standard input";
+  } else if (given.starts_with('@')) {
+    from = given.substr(1);
+    std::ifstream file(from, std::ios::binary);
+    if (!file)
+      return fail(Code::invalid_argument, fmt::format("{}: {} cannot be read", what, printable(from)));
+    text = read_bounded(file);
+  }
+  const auto document = JsonDocument::parse(text, {.bytes = kMostPayload});
+  if (!document) return fail(Error(document.error()).while_(fmt::format("{} ({})", what, printable(from))));
+  if (document->root().kind() != JsonKind::object) {
+    return fail(Code::wrong_type,
+                fmt::format("{} ({}): expected a JSON object such as {{\"by\":\"Ada\"}}, got {}", what,
+                            printable(from), document->root().kind_name()));
+  }
+  return document->root().to_text();
+}
+
+/// A key of the caller's, or one of our own: with it, asking again after a broken connection is safe.
+std::string request_key(const std::string& given) {
+  if (!given.empty()) return given;
+  std::random_device chance;
+  UlidSource ids([&] { return (std::uint64_t{chance()} << 32U) | chance(); });
+  return "pawl-cli-" + ids.next(std::chrono::floor<Duration>(std::chrono::system_clock::now())).to_string();
+}
+
+int change(const Common& common, const std::string& target, Result<std::string> body,
+           const std::string& given) {
+  if (!body) return report(body.error());
+  auto client = open_client(common.source);
+  if (!client) return report(client.error());
+  const auto answer =
+      client->call_once({.method = "POST", .target = target, .body = *std::move(body)}, request_key(given));
+  return present(answer ? parse_answer(*answer) : fail(answer.error()), common.json, show_instance);
+}
+
+}  // namespace
+
+int run_create(const Common& common, const WriteArguments& arguments) {
+  const auto data = read_json(arguments.json, "the data");
+  if (!data) return report(data.error());
+  JsonWriter out;
+  out.begin_object().key("key").string(arguments.instance.key).key("data").embed(*data);
+  if (!arguments.partition.empty()) out.key("partition").string(arguments.partition);
+  out.end_object();
+  return change(common, "/v1/instances/" + percent(arguments.instance.machine), out.take(),
+                arguments.idempotency_key);
+}
+
+int run_send(const Common& common, const WriteArguments& arguments) {
+  const auto payload = read_json(arguments.json, "the payload");
+  if (!payload) return report(payload.error());
+  JsonWriter out;
+  out.begin_object().key("event").string(arguments.event).key("payload").embed(*payload);
+  if (arguments.expect_version) out.key("expected_version").integer(*arguments.expect_version);
+  out.end_object();
+  return change(common,
+                fmt::format("/v1/instances/{}/{}/events", percent(arguments.instance.machine),
+                            percent(arguments.instance.key)),
+                out.take(), arguments.idempotency_key);
+}
+
+}  // namespace pawl::cli
