@@ -2,7 +2,8 @@
 // The server over loopback, driven by wrk, beside a Beast server that only says hello and beside the engine
 // without HTTP; then a thousand readers of live events.
 //
-// PAWL_BENCH_SECONDS is the length of one measurement, PAWL_BENCH_DIR where the data goes while it runs.
+// PAWL_BENCH_SECONDS is the length of one measurement, PAWL_BENCH_DIR where the data goes while it runs,
+// PAWL_BENCH_ONLY the begin of the names that are measured.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -168,14 +169,22 @@ Measured drive_engine(World& world, LoadOptions options) {
   return measured;
 }
 
+bool is_wanted(std::string_view name) {
+  const char* only = std::getenv("PAWL_BENCH_ONLY");
+  return only == nullptr || name.starts_with(only);
+}
+
 /// One kind of request at one concurrency: three rounds, that with the median ratio counts.
 void measure_requests(World& world, const Hello& hello, const std::string& kind, std::size_t connections,
                       Seconds length) {
   struct Round {
     Measured baseline, engine, http;
     double limit = 0;
+    double batch = 0;  // events that shared a commit
     double ratio() const { return http.per_second / limit; }
   };
+  const auto name = fmt::format("http.{}.{}", kind, connections);
+  if (!is_wanted(name)) return;
   const auto script = world.directory / (kind + ".lua");
   std::array<Round, 3> rounds;
   for (auto& round : rounds) {
@@ -185,14 +194,18 @@ void measure_requests(World& world, const Hello& hello, const std::string& kind,
       round.engine = drive_engine(world, {.outstanding = connections, .length = length / 2});
       round.limit = std::min(round.limit, round.engine.per_second);
     }
+    const auto before = world.engine->stats();
     round.http = drive_http(world.server->port(), connections, length, script);
+    const auto after = world.engine->stats();
+    round.batch = static_cast<double>(after.transitions - before.transitions) /
+                  static_cast<double>(std::max<std::uint64_t>(after.commits - before.commits, 1));
   }
   std::ranges::sort(rounds, {}, &Round::ratio);
   const auto& middle = rounds[1];
-  const auto name = fmt::format("http.{}.{}", kind, connections);
   report(name, middle.http.per_second, "1/s", middle.limit);
   report(name + ".hello", middle.http.per_second, "1/s", middle.baseline.per_second);
   if (kind == "send") report(name + ".engine", middle.http.per_second, "1/s", middle.engine.per_second);
+  if (kind == "send") report(name + ".batch", middle.batch, "", static_cast<double>(connections));
   report(name + ".p50", middle.http.p50_us, "us", middle.baseline.p50_us);
   report(name + ".p99", middle.http.p99_us, "us", middle.baseline.p99_us);
 }
@@ -296,7 +309,7 @@ int main() {
       measure_requests(world, hello, "send", connections, length);
     }
   }
-  measure_all_events(world, length);
-  measure_filtered_events(world, length);
+  if (is_wanted("http.subscribers.all")) measure_all_events(world, length);
+  if (is_wanted("http.subscribers.filtered")) measure_filtered_events(world, length);
   return EXIT_SUCCESS;
 }

@@ -39,6 +39,14 @@ Result<Tls> load_certificate(const std::string& certificate, const std::string& 
   return made;
 }
 
+/// How often deadlines are looked at: a quarter of the shortest one, within reason.
+std::chrono::milliseconds tick_of(const HttpLimits& limits) {
+  const auto shortest = std::min({limits.idle_timeout, limits.header_timeout, limits.body_timeout,
+                                  limits.write_timeout, limits.heartbeat});
+  return std::clamp(std::chrono::duration_cast<std::chrono::milliseconds>(shortest / 4),
+                    std::chrono::milliseconds(5), std::chrono::milliseconds(250));
+}
+
 class Listener final : public Transport {
  public:
   Listener(Options options, RequestHandler handler)
@@ -75,7 +83,11 @@ class Listener final : public Transport {
     }
     port_ = acceptor_->local_endpoint(failure).port();
     asio::post(loops_.front()->context, [this] { accept(); });
-    for (const auto& loop : loops_) threads_.emplace_back([loop] { loop->context.run(); });
+    const auto every = tick_of(options_.limits);
+    for (const auto& loop : loops_) {
+      asio::post(loop->context, [loop, every] { loop->tick(every); });
+      threads_.emplace_back([loop] { loop->context.run(); });
+    }
     return {};
   }
 

@@ -4,20 +4,26 @@
 /// One connection, plain or over TLS. The one header that includes Boost.Beast; only the transport's own
 /// sources include it.
 ///
+/// A request costs few system calls: deadlines are looked at now and then instead of being timers of their
+/// own, what has arrived is parsed at once, and an answer is written directly where the socket takes it.
+///
 /// A statement with co_await has no brace, no ?: and no capture by value: g++ 12 miscompiles those.
 
+#include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/basic_stream_socket.hpp>
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +48,7 @@ template <class T>
 using Awaitable = asio::awaitable<T, Executor>;
 using Failure = boost::system::error_code;
 inline constexpr asio::use_awaitable_t<Executor> kAwait{};
+using TimePoint = std::chrono::steady_clock::time_point;
 
 class SessionBase {
  public:
@@ -50,13 +57,28 @@ class SessionBase {
   virtual void drain() = 0;
   /// On the session's own thread: closes it, whatever it does.
   virtual void close() = 0;
+  /// On the session's own thread, now and then: acts on what is overdue.
+  virtual void tick(TimePoint now) = 0;
 };
 
 /// One thread, one context, the sessions that live there. The set is touched by that thread alone.
 struct Loop {
   asio::io_context context{1};
+  Timer ticking{context.get_executor()};
   std::unordered_set<SessionBase*> sessions;
   bool draining = false;
+
+  /// Shows the time to every session, again and again.
+  void tick(std::chrono::milliseconds every) {
+    ticking.expires_after(every);
+    ticking.async_wait([this, every](const Failure& failure) {
+      if (failure) return;
+      const auto now = std::chrono::steady_clock::now();
+      const auto present = sessions;  // one may end
+      for (auto* session : present) session->tick(now);
+      tick(every);
+    });
+  }
 };
 
 /// What sessions share. Lives as long as any of them, and as any answer that is still to come.
@@ -67,15 +89,24 @@ struct Shared {
   Logger log;
 };
 
-/// An answer on its way from whoever makes it to the session that waits for it.
+/// Where a session waits for what others make: an answer, or something to send on a stream. Used on the
+/// session's own thread, and outlives the session while somebody holds it.
 struct Exchange {
-  Exchange(const Executor& executor, std::shared_ptr<Loop> home) : loop(std::move(home)), wake(executor) {
-    wake.expires_at(Timer::time_point::max());
-  }
-  std::shared_ptr<Loop> loop;  // first, so that it goes last: the timer needs its context
-  Timer wake;
+  explicit Exchange(std::shared_ptr<Loop> home) : loop(std::move(home)) {}
+  std::shared_ptr<Loop> loop;
   std::optional<http::Response> response;
   bool signalled = false;
+  std::move_only_function<void()> waiter;  // goes on with the session
+
+  void wake() {
+    if (auto go_on = std::exchange(waiter, nullptr)) go_on();
+  }
+  /// Until `wake` is called.
+  auto wait() {
+    return asio::async_initiate<const asio::use_awaitable_t<Executor>, void()>(
+        [this](auto handler) { waiter = [held = std::move(handler)]() mutable { std::move(held)(); }; },
+        kAwait);
+  }
 };
 
 template <class Stream>
@@ -86,11 +117,12 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
       : shared_(std::move(shared)),
         loop_(std::move(loop)),
         stream_(std::forward<Args>(stream)...),
-        deadline_(socket().get_executor()) {
+        exchange_(std::make_shared<Exchange>(loop_)) {
     loop_->sessions.insert(this);
     ++shared_->counters.connections;
     Failure ignored;
     socket().set_option(asio::ip::tcp::no_delay(true), ignored);
+    socket().non_blocking(true, ignored);
     const auto peer = socket().remote_endpoint(ignored);
     remote_ = ignored ? std::string("unknown") : peer.address().to_string();
   }
@@ -127,12 +159,26 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
   void close() override {
     Failure ignored;
     socket().close(ignored);
-    deadline_.cancel();
-    if (exchange_) exchange_->wake.cancel();
+    disarm();
+    asio::post(loop_->context, [exchange = exchange_] { exchange->wake(); });
+  }
+  void tick(TimePoint now) override {
+    if (now >= deadline_) {
+      disarm();
+      timed_out_ = true;
+      Failure ignored;
+      socket().cancel(ignored);
+    }
+    if (now >= heartbeat_) {
+      heartbeat_ = TimePoint::max();
+      exchange_->wake();
+    }
   }
 
  private:
   static constexpr bool kTls = std::is_same_v<Stream, TlsStream>;
+  static constexpr std::size_t kHeaderPiece = 4096;
+  static constexpr std::size_t kBodyPiece = 65536;
 
   Socket& socket() {
     if constexpr (kTls) {
@@ -146,41 +192,67 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
   /// client can be told.
   void arm(Duration time) {
     timed_out_ = false;
-    const auto number = ++deadline_number_;
-    deadline_.expires_after(time);
-    deadline_.async_wait([weak = this->weak_from_this(), number](const Failure& failure) {
-      const auto self = weak.lock();
-      if (failure || !self || self->deadline_number_ != number) return;
-      self->timed_out_ = true;
-      Failure ignored;
-      self->socket().cancel(ignored);
-    });
+    deadline_ = std::chrono::steady_clock::now() + time;
+  }
+  void disarm() { deadline_ = TimePoint::max(); }
+
+  using Parser = beast::http::request_parser<beast::http::string_body>;
+
+  /// Reads more from the client.
+  Awaitable<Failure> receive(std::size_t most) {
+    Failure failure;
+    const auto space = buffer_.prepare(most);
+    const auto count = co_await stream_.async_read_some(space, asio::redirect_error(kAwait, failure));
+    buffer_.commit(count);
+    co_return failure;
+  }
+
+  /// Parses what has arrived; true where the request is complete.
+  bool parse(Parser& parser, Failure& failure) {
+    while (buffer_.size() > 0 && !parser.is_done()) {
+      const auto used = parser.put(buffer_.data(), failure);
+      buffer_.consume(used);
+      if (failure == beast::http::error::need_more) {
+        failure = {};
+        if (used == 0) return false;
+      }
+      if (failure) return false;
+    }
+    return parser.is_done();
+  }
+
+  /// One whole request, or why there is none.
+  Awaitable<Failure> read_request(Parser& parser) {
+    Failure failure;
+    bool has_header = false;
+    arm(shared_->limits.header_timeout);
+    while (!failure && !parse(parser, failure) && !failure) {
+      if (parser.is_header_done() && !has_header) {
+        has_header = true;
+        arm(shared_->limits.body_timeout);
+        if (beast::iequals(parser.get()[beast::http::field::expect], "100-continue")) {
+          co_await asio::async_write(stream_, asio::buffer(kContinue), asio::redirect_error(kAwait, failure));
+          if (failure) co_return failure;
+        }
+      }
+      failure = co_await receive(has_header ? kBodyPiece : kHeaderPiece);
+    }
+    co_return failure;
   }
 
   Awaitable<bool> one_request() {
-    Failure failure;
     if (buffer_.size() == 0) {
       idle_ = true;
       arm(shared_->limits.idle_timeout);
-      const auto space = buffer_.prepare(4096);
-      const auto count = co_await stream_.async_read_some(space, asio::redirect_error(kAwait, failure));
+      const auto gone = co_await receive(kHeaderPiece);
       idle_ = false;
-      if (failure) co_return false;
-      buffer_.commit(count);
+      if (gone) co_return false;
     }
-    beast::http::request_parser<beast::http::string_body> parser;
+    Parser parser;
+    parser.eager(true);
     parser.header_limit(static_cast<std::uint32_t>(shared_->limits.header_bytes));
     parser.body_limit(shared_->limits.body_bytes);
-    arm(shared_->limits.header_timeout);
-    co_await beast::http::async_read_header(stream_, buffer_, parser, asio::redirect_error(kAwait, failure));
-    if (!failure && !parser.is_done()) {
-      if (beast::iequals(parser.get()[beast::http::field::expect], "100-continue")) {
-        co_await asio::async_write(stream_, asio::buffer(kContinue), asio::redirect_error(kAwait, failure));
-      }
-      arm(shared_->limits.body_timeout);
-      if (!failure)
-        co_await beast::http::async_read(stream_, buffer_, parser, asio::redirect_error(kAwait, failure));
-    }
+    const auto failure = co_await read_request(parser);
     std::optional<Error> broken;
     if (failure) {
       broken = wire_error(failure, timed_out_, shared_->limits);
@@ -201,21 +273,15 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
   Awaitable<bool> answer(http::Request request) {
     const bool head = head_;
     const bool gzip = accepts_gzip(request.header("Accept-Encoding"));
-    exchange_ = std::make_shared<Exchange>(socket().get_executor(), loop_);
-    deadline_.cancel();
-    ++deadline_number_;
+    disarm();
     shared_->handler(std::move(request), [exchange = exchange_](http::Response response) mutable {
-      auto* place = exchange.get();
-      asio::dispatch(place->wake.get_executor(),
-                     [exchange = std::move(exchange), response = std::move(response)]() mutable {
-                       exchange->response = std::move(response);
-                       exchange->wake.cancel();
-                     });
+      auto& context = exchange->loop->context;
+      asio::dispatch(context, [exchange = std::move(exchange), response = std::move(response)]() mutable {
+        exchange->response = std::move(response);
+        exchange->wake();
+      });
     });
-    Failure ignored;
-    while (!exchange_->response && socket().is_open()) {
-      co_await exchange_->wake.async_wait(asio::redirect_error(kAwait, ignored));
-    }
+    while (!exchange_->response && socket().is_open()) co_await exchange_->wait();
     if (!exchange_->response) co_return false;
     auto response = *std::move(exchange_->response);
     exchange_->response.reset();
@@ -231,11 +297,25 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
   }
 
   Awaitable<bool> write(const http::Response& response, bool head) {
-    Failure failure;
     const auto bytes = to_bytes(response, keep_alive_, head, kTls);
-    arm(shared_->limits.write_timeout);
-    co_await asio::async_write(stream_, asio::buffer(bytes), asio::redirect_error(kAwait, failure));
+    const auto failure = co_await send(bytes);
     co_return !failure;
+  }
+
+  /// What the socket takes at once needs no waiting; the rest does.
+  Awaitable<Failure> send(const std::string& bytes) {
+    Failure failure;
+    std::size_t sent = 0;
+    if constexpr (!kTls) {
+      sent = stream_.write_some(asio::buffer(bytes), failure);
+      if (failure == asio::error::would_block) failure = {};
+    }
+    if (failure || sent == bytes.size()) co_return failure;
+    arm(shared_->limits.write_timeout);
+    const auto rest = asio::buffer(bytes) + sent;
+    co_await asio::async_write(stream_, rest, asio::redirect_error(kAwait, failure));
+    disarm();
+    co_return failure;
   }
 
   /// Sends what the stream has until it ends, the reader is gone, or the reader takes too long.
@@ -245,26 +325,25 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     keep_alive_ = false;
     bool more = co_await write(response, false);
     source->open([exchange = exchange_] {
-      asio::dispatch(exchange->wake.get_executor(), [exchange] {
+      asio::dispatch(exchange->loop->context, [exchange] {
         exchange->signalled = true;
-        exchange->wake.cancel();
+        exchange->wake();
       });
     });
     std::string piece;
-    Failure failure;
     while (more && socket().is_open()) {
       piece.clear();
       exchange_->signalled = false;
       more = source->take(piece);
       if (piece.empty() && more) {
-        exchange_->wake.expires_after(shared_->limits.heartbeat);
-        if (!exchange_->signalled) co_await exchange_->wake.async_wait(asio::redirect_error(kAwait, failure));
-        if (failure) continue;  // cancelled: there is something to take
+        heartbeat_ = std::chrono::steady_clock::now() + shared_->limits.heartbeat;
+        if (!exchange_->signalled) co_await exchange_->wait();
+        heartbeat_ = TimePoint::max();
+        if (exchange_->signalled || !socket().is_open()) continue;
         source->idle(piece);
       }
       if (piece.empty()) continue;
-      arm(shared_->limits.write_timeout);
-      co_await asio::async_write(stream_, asio::buffer(piece), asio::redirect_error(kAwait, failure));
+      const auto failure = co_await send(piece);
       if (failure) break;
     }
     source->close();
@@ -319,8 +398,8 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
   std::shared_ptr<Shared> shared_;
   std::shared_ptr<Loop> loop_;
   Stream stream_;
-  Timer deadline_;
-  std::uint64_t deadline_number_ = 0;
+  TimePoint deadline_ = TimePoint::max();   // of what is read or written
+  TimePoint heartbeat_ = TimePoint::max();  // of a stream that is silent
   bool timed_out_ = false;
   bool idle_ = false;
   bool keep_alive_ = true;
