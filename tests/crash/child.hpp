@@ -35,10 +35,14 @@ class Child {
   /// Writes what is queued and reads what is there, waiting for that until `until`.
   Result<Heard> listen(Instant until);
 
+  /// SIGSTOP, and waits until it has stopped; SIGCONT.
+  Result<void> stop();
+  void go_on();
+
   /// SIGKILL. Returns what it had said by then; the process is gone afterwards.
   Result<Heard> kill();
-  /// Waits for its end. Error: it did not end by itself with status 0.
-  Result<void> wait();
+  /// Waits for its end. Error: it did not end by itself with this status.
+  Result<void> wait(int expected = 0);
 
   /// The monotonic clock that `listen` goes by.
   static Instant now();

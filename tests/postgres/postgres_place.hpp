@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/postgres/server.hpp"
+#include "tests/support/postgres_server.hpp"
 #include "tests/store/conformance.hpp"
 
 namespace pawl::test {

@@ -44,17 +44,23 @@ class Server {
   std::string run(const std::string& database, const std::string& sql) const;
 
   void start();
-  /// SIGQUIT: the server forgets everything that is not on disk, as after kill -9 of all its processes.
+  /// SIGQUIT: the server ends at once and recovers when it is started again.
   void crash();
+  /// kill -9 of the server and of all its processes.
+  void kill_all();
   /// Stops after the connections have ended.
   void stop();
   /// Makes a standby a primary.
   void promote();
+  /// Makes a server that has ended a standby of `primary`, whatever it has that the other one lacks. Both
+  /// need `wal_log_hints`.
+  void follow(const Server& primary);
   void change(const std::string& setting, const std::string& value);
 
  private:
   void make_directory(std::filesystem::path parent);
   void configure(const Settings& settings) const;
+  std::string connection_to(const Server& primary) const;
   void stop_with(int signal);
   void wait_until_ready() const;
 
