@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int status = pawl::cli::kOk;
   pawl::cli::add_explain(app, status);
+  pawl::cli::add_migrate(app, status);
   pawl::cli::add_config(app, status);
   pawl::cli::add_serve(app, status);
   pawl::cli::add_store(app, status);
