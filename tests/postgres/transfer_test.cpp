@@ -23,7 +23,7 @@ class Transfer : public testing::TestWithParam<Direction> {
 
   bool to_postgres() const { return GetParam() == Direction::to_postgres; }
   std::string sqlite() { return "sqlite:" + directory_.file("pawl.db"); }
-  std::string postgres() { return place_->server().url(place_->database(), "&pawl_lease=1s"); }
+  std::string postgres() { return place_->server().url(place_->database(), "&pawl_lease=300ms"); }
   std::string from() { return to_postgres() ? sqlite() : postgres(); }
   std::string to() { return to_postgres() ? postgres() : sqlite(); }
   static std::unique_ptr<Store> open(const std::string& where) {

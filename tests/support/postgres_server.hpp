@@ -32,7 +32,7 @@ class Server {
   Server& operator=(const Server&) = delete;
   ~Server();
 
-  /// A new database with a name that nobody else uses; dropped again by `drop_database`.
+  /// An empty database that nobody else uses, until `drop_database`.
   std::string create_database();
   void drop_database(const std::string& name);
   /// With these parameters besides, e.g. "&pawl_lease=1s".
@@ -66,6 +66,7 @@ class Server {
 
   std::filesystem::path directory_;
   int databases_ = 0;
+  std::vector<std::string> empty_;  ///< to be used again
   pid_t guard_ = -1;
   pid_t server_ = -1;
   int leash_ = -1;  ///< its end tells the guard that this process is gone
