@@ -137,14 +137,15 @@ Result<void> Child::stop() {
 
 void Child::go_on() { ::kill(process_, SIGCONT); }
 
-Result<Child::Heard> Child::kill() {
+Result<Child::Heard> Child::kill(bool may_have_failed) {
   ::kill(process_, SIGKILL);
   int status = 0;
   waitpid(std::exchange(process_, -1), &status, 0);
   Heard heard;
   PAWL_CHECK(read_available(heard));
   const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-  if (!killed)
+  const bool failed = WIFEXITED(status) && WEXITSTATUS(status) == 1;
+  if (!killed && !(failed && may_have_failed))
     return fail(Code::internal, fmt::format("the worker ended before it was killed: {:#x}", status));
   return heard;
 }

@@ -39,8 +39,9 @@ class Child {
   Result<void> stop();
   void go_on();
 
-  /// SIGKILL. Returns what it had said by then; the process is gone afterwards.
-  Result<Heard> kill();
+  /// SIGKILL. Returns what it had said by then; the process is gone afterwards. Error: it had ended before,
+  /// unless it may have done so with status 1, as after an error that it has reported.
+  Result<Heard> kill(bool may_have_failed = false);
   /// Waits for its end. Error: it did not end by itself with this status.
   Result<void> wait(int expected = 0);
 

@@ -84,7 +84,7 @@ class Driver {
       cluster_->fail_over();
     }
     if (lives && random_.below(4) == 0) {
-      PAWL_CHECK(session->kill());
+      PAWL_CHECK(session->give_up());
       session.reset();
     }
     if (options_.fault == Fault::server) {

@@ -75,8 +75,8 @@ Result<void> Session::kill() {
 }
 
 Result<void> Session::give_up() {
-  if (!ended_) return kill();
-  return child_.wait(1);
+  PAWL_TRY(const auto heard, child_.kill(true));
+  return take(heard);
 }
 
 Result<void> Session::finish() {

@@ -42,7 +42,8 @@ class Session {
   Result<bool> run_until(const Moment& moment);
   /// What had been said completely before the kill counts.
   Result<void> kill();
-  /// Ends a worker of which `run_until` has said that it does not go on. Error: it has crashed.
+  /// The same for a worker that may have ended with an error, because its server was gone. Error: it has
+  /// crashed.
   Result<void> give_up();
   /// Repeats what is unanswered, lets everything happen, and ends the worker in good order.
   Result<void> finish();
