@@ -296,7 +296,8 @@ void Server::drop_database(const std::string& name) {
       fmt::format("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{}'", name));
   run("postgres", fmt::format("ALTER DATABASE {} RESET ALL", name));
   run(name,
-      "DO $$DECLARE one text; BEGIN FOR one IN SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND "
+      "SET client_min_messages = warning; DO $$DECLARE one text; BEGIN FOR one IN SELECT nspname FROM "
+      "pg_namespace WHERE nspname !~ '^pg_' AND "
       "nspname <> 'information_schema' LOOP EXECUTE format('DROP SCHEMA %I CASCADE', one); END LOOP; END$$");
   run(name, "CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC");
   empty_.push_back(name);
