@@ -162,7 +162,8 @@ void Server::configure(const Settings& settings) const {
   std::ofstream file(directory_ / "data" / "postgresql.auto.conf", std::ios::app);
   file << "listen_addresses = ''\nport = " << kPort
        << "\nshared_buffers = '16MB'\nmax_connections = 80\nlogging_collector = off\n"
-          "wal_retrieve_retry_interval = '100ms'\n";
+          "wal_retrieve_retry_interval = '100ms'\n"
+          "dynamic_shared_memory_type = mmap\n";  // files that go with the directory
   for (const auto& [name, value] : settings) file << name << " = '" << value << "'\n";
 }
 
