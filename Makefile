@@ -3,6 +3,8 @@
 JOBS ?= $(shell nproc)
 SEEDS ?= 1000
 KILLS ?= 20
+STORE ?= sqlite
+FAULT ?= engine
 
 export JOBS
 
@@ -33,8 +35,8 @@ test-long: setup ## make test, then clang build, clang-tidy, longer fuzz and man
 sim: setup ## run the simulation with SEEDS=n seeds
 	@scripts/run-driver tests/sim pawl_sim --seeds $(SEEDS)
 
-crash: setup ## kill the real server KILLS=n times and audit it
-	@scripts/run-driver tests/crash crash_driver --kills $(KILLS)
+crash: setup ## kill the engine KILLS=n times and audit it; STORE=postgres, FAULT=server|promote|stop
+	@scripts/run-driver tests/crash crash_driver --store $(STORE) --fault $(FAULT) --kills $(KILLS)
 
 bench: setup ## run the benchmarks; results go to build/bench/results.jsonl
 	@scripts/bench

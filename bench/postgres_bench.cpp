@@ -18,7 +18,7 @@
 #include "bench/load.hpp"
 #include "bench/report.hpp"
 #include "pawl/engine.hpp"
-#include "tests/postgres/server.hpp"
+#include "tests/support/postgres_server.hpp"
 
 namespace bench {
 namespace {

@@ -11,6 +11,7 @@
 namespace pawl::cli {
 
 void add_explain(CLI::App& app, int& status);
+void add_migrate(CLI::App& app, int& status);
 void add_config(CLI::App& app, int& status);
 void add_serve(CLI::App& app, int& status);
 void add_store(CLI::App& app, int& status);

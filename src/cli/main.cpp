@@ -27,6 +27,7 @@ int run(int argc, char** argv) {
   add_changing(app, status);
   add_access(app, status);
   add_store(app, status);
+  add_migrate(app, status);
   add_serve(app, status);
   add_config(app, status);
   add_systems(app, status);

@@ -13,6 +13,7 @@
 namespace pawl::crash {
 namespace {
 
+constexpr std::string_view kSqlite = "sqlite:";
 constexpr std::size_t kShown = 20;  // problems that are kept in words
 
 std::int64_t integer(const SqlValue& value) {
@@ -37,11 +38,13 @@ void Audit::once(int count, Seq seq, const char* what, std::int64_t request) {
   problem(fmt::format("doubled: entry {} is {} no. {} of request {}", seq, what, count, request));
 }
 
-Result<Findings> Audit::check(const Load& load, bool complete) {
+Result<Findings> Audit::check(const std::string& where, const Load& load, bool complete) {
   // A worker that was killed before it had made the store has acknowledged nothing.
-  if (load.acknowledged() == 0 && last_ == 0 && !std::filesystem::exists(directory_ + "/pawl.db"))
+  const bool file = where.starts_with(kSqlite);
+  if (load.acknowledged() == 0 && last_ == 0 && file &&
+      !std::filesystem::exists(where.substr(kSqlite.size())))
     return findings_;
-  auto store = open_sqlite({.path = directory_ + "/pawl.db", .read_only = true});
+  auto store = open_store_at({.where = where, .read_only = true, .create = false});
   if (!store && store.error().code() == Code::invalid_argument && load.answers().empty()) return findings_;
   if (!store) return fail(std::move(store).error());
   PAWL_CHECK(read_notes());
@@ -71,7 +74,8 @@ Result<void> Audit::read_log(Store& store) {
     PAWL_TRY(const auto entries, store.feed(last_, 10'000));
     if (entries.empty()) return {};
     for (const auto& entry : entries) {
-      if (entry.seq != last_ + 1) problem(fmt::format("the log goes from {} to {}", last_, entry.seq));
+      const bool follows = gaps_ ? entry.seq > last_ : entry.seq == last_ + 1;
+      if (!follows) problem(fmt::format("the log goes from {} to {}", last_, entry.seq));
       if (entry.at <= last_at_) problem(fmt::format("log time goes back at {}", entry.seq));
       last_ = entry.seq;
       last_at_ = entry.at;

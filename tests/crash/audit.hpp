@@ -27,10 +27,12 @@ struct Findings {
 /// the beginning. Not thread-safe.
 class Audit {
  public:
-  explicit Audit(std::string directory) : directory_(std::move(directory)) {}
+  /// `directory` has the file outside. `gaps`: numbers may be missing in the log, because the store has
+  /// dropped batches or followed a failover.
+  Audit(std::string directory, bool gaps) : directory_(std::move(directory)), gaps_(gaps) {}
 
-  /// `complete`: nothing may be under way any more.
-  Result<Findings> check(const Load& load, bool complete);
+  /// `where` is the store now, as the engine takes it. `complete`: nothing may be under way any more.
+  Result<Findings> check(const std::string& where, const Load& load, bool complete);
 
  private:
   /// What the log says about one request.
@@ -70,6 +72,7 @@ class Audit {
   void once(int count, Seq seq, const char* what, std::int64_t request);
 
   std::string directory_;
+  bool gaps_;
   Seq last_ = 0;
   Time last_at_{};
   std::unordered_map<std::int64_t, Traces> traces_;

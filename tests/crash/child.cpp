@@ -126,22 +126,34 @@ Result<Child::Heard> Child::listen(Instant until) {
   return heard;
 }
 
-Result<Child::Heard> Child::kill() {
+Result<void> Child::stop() {
+  ::kill(process_, SIGSTOP);
+  int status = 0;
+  waitpid(process_, &status, WUNTRACED);
+  if (WIFSTOPPED(status)) return {};
+  process_ = -1;
+  return fail(Code::internal, fmt::format("the worker ended before it was stopped: {:#x}", status));
+}
+
+void Child::go_on() { ::kill(process_, SIGCONT); }
+
+Result<Child::Heard> Child::kill(bool may_have_failed) {
   ::kill(process_, SIGKILL);
   int status = 0;
   waitpid(std::exchange(process_, -1), &status, 0);
   Heard heard;
   PAWL_CHECK(read_available(heard));
   const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-  if (!killed)
+  const bool failed = WIFEXITED(status) && WEXITSTATUS(status) == 1;
+  if (!killed && !(failed && may_have_failed))
     return fail(Code::internal, fmt::format("the worker ended before it was killed: {:#x}", status));
   return heard;
 }
 
-Result<void> Child::wait() {
+Result<void> Child::wait(int expected) {
   int status = 0;
   waitpid(std::exchange(process_, -1), &status, 0);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+  if (WIFEXITED(status) && WEXITSTATUS(status) == expected) return {};
   return fail(Code::internal, fmt::format("the worker ended with status {:#x}", status));
 }
 

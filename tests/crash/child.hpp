@@ -35,10 +35,15 @@ class Child {
   /// Writes what is queued and reads what is there, waiting for that until `until`.
   Result<Heard> listen(Instant until);
 
-  /// SIGKILL. Returns what it had said by then; the process is gone afterwards.
-  Result<Heard> kill();
-  /// Waits for its end. Error: it did not end by itself with status 0.
-  Result<void> wait();
+  /// SIGSTOP, and waits until it has stopped; SIGCONT.
+  Result<void> stop();
+  void go_on();
+
+  /// SIGKILL. Returns what it had said by then; the process is gone afterwards. Error: it had ended before,
+  /// unless it may have done so with status 1, as after an error that it has reported.
+  Result<Heard> kill(bool may_have_failed = false);
+  /// Waits for its end. Error: it did not end by itself with this status.
+  Result<void> wait(int expected = 0);
 
   /// The monotonic clock that `listen` goes by.
   static Instant now();

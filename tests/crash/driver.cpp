@@ -4,161 +4,161 @@
 #include <fmt/format.h>
 
 #include <csignal>
-#include <limits>
 #include <optional>
+#include <string>
 #include <utility>
-#include <vector>
 
-#include "pawl/codec.hpp"
 #include "pawl/random.hpp"
-#include "tests/crash/child.hpp"
+#include "tests/crash/cluster.hpp"
 #include "tests/crash/load.hpp"
+#include "tests/crash/session.hpp"
 
 namespace pawl::crash {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kWindow = 256;  // requests under way at the same time
-constexpr Duration kPatience = 60s;   // after which a worker that says nothing is a failure
+/// How long the owner may be silent, so short that the next one does not wait for long.
+constexpr const char* kLease = "&pawl_lease=700ms&pawl_patience=60s";
+constexpr std::size_t kAfterwards = 300;  // answers that show that it goes on
 
-/// When to kill: so long after the start, or after readiness, or at the answer of that number; or once so
-/// many requests, and no more, are all answered, when nothing covers up an acknowledgement that came too
-/// early.
-struct Moment {
-  std::optional<Duration> after_start{};
-  std::optional<Duration> after_ready{};
-  std::optional<std::size_t> answers{};
-  std::optional<std::size_t> only{};
-};
-
-Moment draw_moment(Random& random) {
-  const auto up_to = [&](Duration most) {
-    return Duration(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(most.count()) + 1)));
-  };
-  switch (random.below(8)) {
-    case 0:
-      return {.after_start = up_to(20ms)};  // while it opens the store
-    case 1:
-      return {.after_ready = up_to(3ms)};  // while it resumes what the last one left
-    case 2:
-      return {.answers = 1 + random.below(500)};
-    case 3:
-    case 4:
-      return {.only = kWindow + random.below(500)};
-    default:
-      return {.after_ready = up_to(150ms)};
-  }
-}
-
-/// One worker's life.
-class Session {
+class Driver {
  public:
-  static Result<Session> start(const DriverOptions& options, Load& load) {
-    std::vector<std::string> arguments{"--worker", options.directory};
-    if (options.acknowledge_before_commit)
-      arguments.insert(arguments.end(), {"--broken", "ack-before-commit"});
-    PAWL_TRY(auto child, Child::start(arguments));
-    return Session(std::move(child), load);
-  }
-
-  Result<void> run_until(const Moment& moment) {
-    const auto started = Child::now();
-    left_ = moment.only.value_or(std::numeric_limits<std::size_t>::max());
-    while (!reached(moment)) {
-      auto until = started + kPatience;
-      if (moment.after_start) until = started + *moment.after_start;
-      if (moment.after_ready && ready_at_) until = *ready_at_ + *moment.after_ready;
-      PAWL_CHECK(listen(until));
-      if (ended_) return fail(Code::internal, "the worker ended by itself");
-      if (Child::now() >= until) break;
+  Driver(const DriverOptions& options, Report& report)
+      : options_(options), report_(report), random_(options.seed), load_(random_.next()) {
+    if (options.postgres) {
+      cluster_.emplace(options.fault == Fault::promote ? Cluster::Kind::with_standby
+                                                       : Cluster::Kind::one_server);
     }
-    if (!moment.after_start && !ready_at_) return fail(Code::timed_out, "the worker did not become ready");
-    return {};
+    const auto directory = cluster_ ? cluster_->directory() : options.directory;
+    worker_ = {.store = cluster_ ? cluster_->url(kLease) : "sqlite:" + directory + "/pawl.db",
+               .directory = directory,
+               .acknowledge_before_commit = options.acknowledge_before_commit};
+    audit_.emplace(make_audit());
   }
 
-  /// What had been said completely before the kill counts.
-  Result<void> kill() {
-    PAWL_TRY(const auto heard, child_.kill());
-    return take(heard);
-  }
-
-  /// Repeats what is unanswered, lets everything happen, and ends the worker in good order.
-  Result<void> finish() {
-    const auto until = Child::now() + 2 * kPatience;
-    left_ = 0;
-    while (!ended_ && Child::now() < until) {
-      PAWL_CHECK(listen(until));
-      if (ready_at_ && load_->open().empty()) child_.end_input();
+  Result<void> run() {
+    while (report_.kills < options_.kills) {
+      PAWL_CHECK(round());
+      ++report_.kills;
+      PAWL_CHECK(check(*audit_, false));
+      if (!report_.findings.sound()) return {};
     }
-    if (!ended_)
-      return fail(Code::timed_out, fmt::format("{} requests are unanswered", load_->open().size()));
-    return child_.wait();
+    PAWL_TRY(auto last, Session::start(worker_, load_));
+    PAWL_CHECK(last.finish());
+    // Everything once more from the beginning, the parts that earlier audits have seen included.
+    auto whole = make_audit();
+    return check(whole, true);
   }
 
  private:
-  Session(Child child, Load& load) : child_(std::move(child)), load_(&load) {}
-
-  bool reached(const Moment& moment) const {
-    if (moment.only) return ready_at_ && left_ == 0 && load_->open().empty();
-    return moment.answers && answers_ >= *moment.answers;
-  }
-
-  Result<void> listen(Instant until) {
-    PAWL_TRY(const auto heard, child_.listen(until));
-    PAWL_CHECK(take(heard));
-    ended_ = heard.ended;
-    for (; ready_at_ && left_ > 0 && load_->open().size() < kWindow; --left_) send(load_->next());
-    return {};
-  }
-
-  Result<void> take(const Child::Heard& heard) {
-    for (const auto& line : heard.lines) {
-      if (line == kReady) {
-        ready_at_ = Child::now();
-        for (const auto& [number, request] : load_->open()) send(request);
-        continue;
-      }
-      PAWL_TRY(const auto answer, decode<Answer>(line));
-      PAWL_CHECK(load_->note(answer));
-      ++answers_;
+  Result<void> round() {
+    switch (options_.fault) {
+      case Fault::engine:
+        return kill_engine();
+      case Fault::server:
+      case Fault::promote:
+        return take_server_away();
+      case Fault::stop:
+        break;
     }
+    return stop_owner();
+  }
+
+  Result<void> kill_engine() {
+    const auto moment = draw_moment(random_);
+    PAWL_TRY(auto session, Session::start(worker_, load_));
+    PAWL_TRY(const bool lives, session.run_until(moment));
+    if (!lives) return fail(Code::internal, "the worker ended by itself");
+    return session.kill();
+  }
+
+  /// The engine lives on through it, or is opened again.
+  Result<void> take_server_away() {
+    const auto moment = draw_moment(random_);
+    PAWL_TRY(std::optional<Session> session, Session::start(worker_, load_));
+    PAWL_TRY(bool lives, session->run_until(moment));
+    if (options_.fault == Fault::server) {
+      cluster_->kill_server();
+    } else {
+      cluster_->fail_over();
+    }
+    if (lives && random_.below(4) == 0) {
+      PAWL_CHECK(session->give_up());
+      session.reset();
+    }
+    if (options_.fault == Fault::server) {
+      cluster_->start_server();
+    } else {
+      cluster_->rejoin();
+    }
+    // A worker that was just opening the store ends without a server. More than one must not.
+    for (int reopened = 0;; ++reopened) {
+      if (!session) {
+        PAWL_TRY(auto next, Session::start(worker_, load_));
+        session.emplace(std::move(next));
+      }
+      PAWL_TRY(lives, session->run_until({.answers = kAfterwards}));
+      if (lives) return session->kill();
+      PAWL_CHECK(session->give_up());
+      session.reset();
+      if (reopened == 2) return fail(Code::internal, "the store cannot be opened again");
+    }
+  }
+
+  Result<void> stop_owner() {
+    auto moment = draw_moment(random_);
+    while (moment.after_start) moment = draw_moment(random_);  // it has to be the owner
+    PAWL_TRY(auto first, Session::start(worker_, load_));
+    PAWL_TRY(bool lives, first.run_until(moment));
+    if (!lives) return fail(Code::internal, "the owner ended by itself");
+    PAWL_CHECK(first.stop());
+    auto taking = worker_;
+    taking.take_over = random_.below(2) == 0;
+    if (!taking.take_over) cluster_->outwait_lease();
+    PAWL_TRY(auto second, Session::start(taking, load_));
+    PAWL_TRY(lives, second.run_until({.answers = 1 + random_.below(kAfterwards)}));
+    if (!lives) return fail(Code::internal, "the successor ended by itself");
+    const auto epoch = cluster_->epoch();
+    const auto before = cluster_->entries_before(epoch);
+    PAWL_CHECK(first.go_on_fenced());
+    PAWL_TRY(lives, second.run_until({.answers = kAfterwards}));
+    if (!lives) return fail(Code::internal, "the successor ended by itself");
+    if (const auto after = cluster_->entries_before(epoch); after != before) {
+      return fail(Code::internal, fmt::format("{} entries of an owner were written after its successor, with "
+                                              "epoch {}, had begun",
+                                              after - before, epoch));
+    }
+    return second.kill();
+  }
+
+  Audit make_audit() const { return {worker_.directory, options_.fault != Fault::engine}; }
+
+  Result<void> check(Audit& audit, bool complete) {
+    report_.acknowledged = load_.acknowledged();
+    if (cluster_) cluster_->settle();
+    PAWL_TRY(report_.findings,
+             audit.check(cluster_ ? cluster_->primary_url() : worker_.store, load_, complete));
+    if (!cluster_) return {};
+    if (const auto stale = cluster_->stale_entries(); stale != 0)
+      report_.findings.problems.push_back(fmt::format("{} entries lie behind those of a later owner", stale));
     return {};
   }
 
-  void send(const Request& request) { child_.send(encode(request).value()); }
-
-  Child child_;
-  Load* load_;
-  std::optional<Instant> ready_at_;
-  std::size_t left_ = 0;  // requests it may still be asked
-  std::size_t answers_ = 0;
-  bool ended_ = false;
+  const DriverOptions& options_;
+  Report& report_;
+  Random random_;
+  Load load_;
+  std::optional<Cluster> cluster_;
+  WorkerOptions worker_;
+  std::optional<Audit> audit_;
 };
 
 }  // namespace
 
 Result<void> run_driver(const DriverOptions& options, Report& report) {
   std::signal(SIGPIPE, SIG_IGN);  // a worker that is gone shows by the end of its output
-  Random random(options.seed);
-  Load load(random.next());
-  Audit audit(options.directory);
-  while (report.kills < options.kills) {
-    const auto moment = draw_moment(random);
-    PAWL_TRY(auto session, Session::start(options, load));
-    PAWL_CHECK(session.run_until(moment));
-    PAWL_CHECK(session.kill());
-    ++report.kills;
-    report.acknowledged = load.acknowledged();
-    PAWL_TRY(report.findings, audit.check(load, false));
-    if (!report.findings.sound()) return {};
-  }
-  PAWL_TRY(auto last, Session::start(options, load));
-  PAWL_CHECK(last.finish());
-  report.acknowledged = load.acknowledged();
-  // Everything once more from the beginning, the parts that earlier audits have seen included.
-  PAWL_TRY(report.findings, Audit(options.directory).check(load, true));
-  return {};
+  return Driver(options, report).run();
 }
 
 }  // namespace pawl::crash

@@ -71,10 +71,23 @@ Request Load::draw() {
 Result<void> Load::note(const Answer& answer) {
   if (answer.outcome == Outcome::failed)
     return fail(Code::internal, fmt::format("request {} failed: {}", answer.number, answer.error));
-  if (open_.erase(answer.number) != 1)
+  if (answer.outcome == Outcome::unknown || answer.outcome == Outcome::reopen) return {};
+  const bool first = open_.erase(answer.number) == 1;
+  if (!first && late_.erase(answer.number) != 1)
     return fail(Code::internal, fmt::format("request {} was answered twice", answer.number));
   answers_.push_back(answer);
-  if (answer.outcome == Outcome::done) ++acknowledged_;
+  if (first && answer.outcome == Outcome::done) ++acknowledged_;
+  return {};
+}
+
+Result<void> Load::note_late(const Answer& answer) {
+  if (answer.outcome == Outcome::failed)
+    return fail(Code::internal, fmt::format("request {} failed: {}", answer.number, answer.error));
+  if (answer.outcome != Outcome::done) return {};
+  answers_.push_back(answer);
+  if (open_.erase(answer.number) != 1) return {};
+  late_.insert(answer.number);
+  ++acknowledged_;
   return {};
 }
 

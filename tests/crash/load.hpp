@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "pawl/error.hpp"
@@ -22,6 +23,9 @@ class Load {
   const Request& next();
   /// An answer was received whole.
   Result<void> note(const Answer& answer);
+  /// One of an owner that has a successor by now, who was asked the same. Only what it says to be durable
+  /// counts: a refusal was right when it was made.
+  Result<void> note_late(const Answer& answer);
 
   /// Requests whose outcome is unknown, in their order. They are repeated under the same request id.
   const std::map<std::int64_t, Request>& open() const { return open_; }
@@ -37,6 +41,7 @@ class Load {
   std::vector<Request> all_;
   std::map<std::int64_t, Request> open_;
   std::vector<Answer> answers_;
+  std::set<std::int64_t> late_;
   std::int64_t acknowledged_ = 0;
 };
 

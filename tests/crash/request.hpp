@@ -28,7 +28,9 @@ struct Request {
   std::int64_t amount = 0;
 };
 
-enum class Outcome { done, refused, failed };
+/// `unknown`: the store went away or to another owner. The request may have happened or not; it is repeated.
+/// `reopen`: the same, and this worker will not get over it.
+enum class Outcome { done, refused, unknown, reopen, failed };
 
 struct Answer {
   std::int64_t number = 0;

@@ -71,14 +71,23 @@ Transaction to_transaction(const Request& request) {
       .request_id(id);
 }
 
+/// On SQLite a failed store is a finding. On PostgreSQL the driver takes the server or the ownership away.
+Outcome to_outcome(Code code, bool shared) {
+  if (code == Code::guard_refused) return Outcome::refused;
+  if (!shared) return Outcome::failed;
+  if (code == Code::store_poisoned || code == Code::outcome_unknown) return Outcome::reopen;
+  const bool away = code == Code::store_fenced || code == Code::rolled_back || code == Code::store_io;
+  return away ? Outcome::unknown : Outcome::failed;
+}
+
 /// Runs on the engine's thread. The driver reads all the time, so the pipe does not fill for long.
-void answer(std::int64_t number, const Result<std::vector<Instance>>& outcome) {
+void answer(std::int64_t number, const Result<std::vector<Instance>>& outcome, bool shared) {
   Answer made{.number = number};
   if (outcome) {
     made.version = outcome->front().version;
     made.seq = outcome->front().seq;
   } else {
-    made.outcome = outcome.error().code() == Code::guard_refused ? Outcome::refused : Outcome::failed;
+    made.outcome = to_outcome(outcome.error().code(), shared);
     made.error = outcome.error().to_string();
   }
   const auto line = encode(made);
@@ -125,7 +134,8 @@ Result<void> run_worker(const WorkerOptions& options) {
     return std::make_unique<test::AcknowledgesBeforeCommit>(std::move(store));
   };
   PAWL_TRY(const auto engine, open_engine(runtime, std::move(machines),
-                                          {.store = "sqlite:" + options.directory + "/pawl.db",
+                                          {.store = options.store,
+                                           .take_over = options.take_over,
                                            .workers = 4,
                                            .schema = {{.text = "CREATE TABLE IF NOT EXISTS increments("
                                                                "request INTEGER PRIMARY KEY NOT NULL)"}},
@@ -133,10 +143,12 @@ Result<void> run_worker(const WorkerOptions& options) {
                                           opener));
   PAWL_CHECK(write_line(STDOUT_FILENO, kReady));
 
+  const bool shared = !options.store.starts_with("sqlite:");
   for (std::string line; std::getline(std::cin, line);) {
     PAWL_TRY(const auto request, decode<Request>(line));
-    engine->submit(to_transaction(request),
-                   [number = request.number](const auto& outcome) { answer(number, outcome); });
+    engine->submit(to_transaction(request), [number = request.number, shared](const auto& outcome) {
+      answer(number, outcome, shared);
+    });
   }
   return settle(*engine);
 }

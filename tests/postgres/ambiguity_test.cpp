@@ -32,6 +32,15 @@ class Ambiguity : public testing::Test {
     return found;
   }
   using Keys = std::vector<std::string>;
+  /// So many entries that the first ones are sent before the batch is complete.
+  static Keys join_many(Store& store, const std::string& prefix) {
+    Keys keys;
+    for (int i = 0; i < 300; ++i) {
+      keys.push_back(prefix + std::to_string(i));
+      EXPECT_TRUE(join(store, created(keys.back())));
+    }
+    return keys;
+  }
 
   std::optional<PostgresPlace> place_;
   std::optional<Proxy> proxy_;
@@ -124,6 +133,45 @@ TEST_F(Ambiguity, ManyLostAnswersLoseAndDoubleNothing) {
   }
   EXPECT_EQ(proxy_->cuts(), 20);
   EXPECT_EQ(keys(*store), expected);
+}
+
+TEST_F(Ambiguity, ALargeBatchIsThereOnceWhereverItsConnectionBreaks) {
+  auto store = open();
+  proxy_->cut(Proxy::Cut::next_request);
+  auto expected = join_many(*store, "a");
+  const auto first = store->commit();
+  ASSERT_TRUE(first) << first.error().to_string();
+  const auto more = join_many(*store, "b");
+  proxy_->cut(Proxy::Cut::answer_to_commit);
+  const auto second = store->commit();
+  ASSERT_TRUE(second) << second.error().to_string();
+  EXPECT_EQ(proxy_->cuts(), 2);
+  expected.insert(expected.end(), more.begin(), more.end());
+  EXPECT_EQ(keys(*store), expected);
+  EXPECT_EQ(problems(*store), "");
+}
+
+TEST_F(Ambiguity, ALargeBatchThatIsDiscardedLeavesNothing) {
+  auto store = open();
+  join_many(*store, "gone");
+  store->discard();
+  write(*store, created("a"));
+  EXPECT_EQ(keys(*store), (Keys{"a"}));
+  EXPECT_EQ(problems(*store), "");
+}
+
+TEST_F(Ambiguity, ApplicationSqlInALargeBatchIsRefusedByItself) {
+  auto store = open();
+  auto expected = join_many(*store, "a");
+  EXPECT_EQ(code(join(*store, {created("refused")}, {plain("INSERT INTO t VALUES('no number')")})),
+            Code::sql_failed);
+  ASSERT_TRUE(join(*store, {created("with")}, {plain("INSERT INTO t VALUES(1)")}));
+  expected.emplace_back("with");
+  const auto more = join_many(*store, "b");
+  expected.insert(expected.end(), more.begin(), more.end());
+  ASSERT_TRUE(store->commit());
+  EXPECT_EQ(keys(*store), expected);
+  EXPECT_EQ(store->query(plain("SELECT count(*) FROM t")).value(), (Rows{{1}}));
 }
 
 TEST_F(Ambiguity, AnOwnerThatWasFollowedMeanwhileLearnsThatItsCommitWasMade) {

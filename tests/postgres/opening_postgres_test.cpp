@@ -120,7 +120,7 @@ TEST_F(Opening, ADatabaseOfAnotherEncodingIsRefused) {
   const std::string name = place_->database() + "_latin";
   place_->sql("CREATE DATABASE " + name + " TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'");
   EXPECT_EQ(code(open_postgres({.url = place_->server().url(name)})), Code::invalid_argument);
-  place_->server().drop_database(name);
+  place_->sql("DROP DATABASE " + name + " WITH (FORCE)");
 }
 
 TEST(PostgresUrl, NoErrorHoldsThePassword) {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/postgres/server.hpp"
 #include "tests/store/conformance.hpp"
+#include "tests/support/postgres_server.hpp"
 
 namespace pawl::test {
 

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/postgres/server.hpp"
+#include "tests/support/postgres_server.hpp"
 
 namespace pawl::test {
 

@@ -105,7 +105,7 @@ class StoppedOwner : public testing::Test {
     PAWL_NEEDS_POSTGRES();
     place_.emplace();
   }
-  std::string url() { return place_->server().url(place_->database(), "&pawl_lease=1s"); }
+  std::string url() { return place_->server().url(place_->database(), "&pawl_lease=500ms"); }
   Result<std::unique_ptr<Store>> take_over() { return open_postgres({.url = url(), .take_over = true}); }
 
   /// Everything acknowledged is there once, and nothing of an old owner lies behind its successor.

@@ -39,19 +39,23 @@ constexpr const char* kUpdateHeads =
 }  // namespace
 
 void Writer::queue_begin() {
+  streaming_ = false;
+  queued_rows_ = 0;
+  queued_machines_ = 0;
+  new_partitions_end_ = partitions_end_;
   db_.queue_kept("BEGIN ISOLATION LEVEL READ COMMITTED");
   db_.queue_kept(names_("SELECT {s}.pawl_fence($1)"), Params().int8(ownership_.epoch()));
 }
 
 void Writer::queue_machines() {
-  for (const auto& name : new_machines_) {
+  for (; queued_machines_ < new_machines_.size(); ++queued_machines_) {
+    const auto& name = new_machines_[queued_machines_];
     db_.queue(names_("INSERT INTO {s}.machines(number, name) VALUES($1, $2)"),
               Params().int4(machines_.at(name)).text(name));
   }
 }
 
 void Writer::queue_partitions() {
-  new_partitions_end_ = partitions_end_;
   while (new_partitions_end_ <= batch_last_) {
     const Seq from = std::max(new_partitions_end_, batch_first_);
     const Seq to = from + std::max<Seq>(options_.partition_entries, 1);
@@ -66,8 +70,20 @@ void Writer::queue_partitions() {
 
 void Writer::queue_log() {
   const auto insert = names_("INSERT INTO {s}.log SELECT * FROM unnest($1)");
-  for (auto& rows : full_) db_.queue_kept(insert, Params().borrow(log_array_, rows.finish()));
-  if (!log_.empty()) db_.queue_kept(insert, Params().borrow(log_array_, log_.finish()));
+  for (; queued_rows_ < full_.size(); ++queued_rows_)
+    db_.queue_kept(insert, Params().borrow(log_array_, full_[queued_rows_].finish()));
+}
+
+void Writer::stream() {
+  full_.push_back(std::exchange(log_, RowArray(log_type_)));
+  // What application SQL says is attributed by its place in the queue, so nothing goes before it.
+  if (ran_sql_) return;
+  if (!std::exchange(transaction_open_, true)) queue_begin();
+  queue_machines();
+  queue_partitions();
+  queue_log();
+  db_.flush();
+  streaming_ = true;
 }
 
 void Writer::queue_slice(std::size_t most) {
@@ -135,6 +151,7 @@ Result<void> Writer::send_batch() {
   if (!transaction_open_) queue_begin();
   queue_machines();
   queue_partitions();
+  if (!log_.empty()) full_.push_back(std::exchange(log_, RowArray(log_type_)));
   queue_log();
   queue_slice(std::max(kSlice, heads_.batch_size()));
   queue_ephemerals();

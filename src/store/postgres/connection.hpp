@@ -136,6 +136,8 @@ class Connection {
   /// For application statements: prepares the unnamed statement, then runs it as often as needed.
   void queue_unnamed(const std::string& sql, const Params& params);
   void queue_again(const Params& params, Format format = Format::binary);
+  /// Sends what is queued as far as that is possible without waiting; its results come with the next `sync`.
+  void flush() const { static_cast<void>(PQflush(get())); }  // what fails here shows there
   /// How many messages, and how many results, the queue stands for so far.
   std::size_t queued() const { return prepares_.size(); }
   std::size_t queued_results() const {

@@ -11,6 +11,8 @@ namespace {
 
 /// Bytes of rows in one statement.
 constexpr std::size_t kStatementBytes = std::size_t{8} << 20;
+/// Entries that are sent before the batch is complete.
+constexpr std::size_t kStreamed = 64;
 constexpr std::int32_t kLogColumns = 21;
 
 std::size_t bytes_of(const EntryView& entry) {
@@ -85,6 +87,7 @@ Result<void> Writer::find_types() {
     const auto type = static_cast<std::uint32_t>(rows.integer(i, 1));
     const auto array = static_cast<std::uint32_t>(rows.integer(i, 2));
     if (rows.bytes(i, 0) == "log_row") {
+      log_type_ = type;
       log_ = RowArray(type);
       log_array_ = array;
     } else if (rows.bytes(i, 0) == "head_row") {
@@ -208,6 +211,9 @@ Result<Seq> Writer::apply(const Write& write) {
 
 Result<void> Writer::run_sql(std::span<const Sql> statements) {
   if (!std::exchange(transaction_open_, true)) queue_begin();
+  if (std::exchange(streaming_, false)) {
+    if (auto sent = db_.sync(); !sent) return fail(lost(std::move(sent).error()));
+  }
   auto done = application_.run(db_, statements, Allow::write);
   if (done) {
     ran_sql_ = true;
@@ -243,16 +249,14 @@ void Writer::append(const Write& write) {
       log_.null(kUuid).null(kInt8).null(kInt4);
     }
     log_.end();
-    if (log_.bytes() > kStatementBytes) {
-      full_.push_back(log_);
-      log_.clear();
-    }
+    if (log_.bytes() > kStatementBytes) full_.push_back(std::exchange(log_, RowArray(log_type_)));
     if (write.request) stored.entries.push_back(to_entry(entry, seq));
     heads_.note(entry, seq, machine);
     batch_at_ = std::max(batch_at_, entry.at);
     first = false;
   }
   batch_last_ = next_ - 1;
+  if (log_.size() >= kStreamed) stream();
   if (!write.request) return;
   stored.content = write.request->content;
   batch_requests_.emplace(write.request->id, std::move(stored));

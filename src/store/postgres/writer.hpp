@@ -78,6 +78,8 @@ class Writer {
   void queue_machines();
   void queue_partitions();
   void queue_log();
+  /// Sends the entries that have come together, so that the server writes them while others are decided.
+  void stream();
   void queue_slice(std::size_t most);
   void queue_ephemerals();
   Result<void> send_batch();
@@ -108,7 +110,8 @@ class Writer {
   std::map<std::string, std::int64_t, std::less<>> machines_;
   std::int64_t last_machine_ = 0;  ///< highest number
   Seq partitions_end_ = 1;         ///< the first number that no partition takes
-  std::uint32_t log_array_ = 0;    ///< numbers of the array types
+  std::uint32_t log_type_ = 0;
+  std::uint32_t log_array_ = 0;  ///< numbers of the array types
   std::uint32_t head_array_ = 0;
   std::uint32_t ephemeral_array_ = 0;
   std::uint32_t head_type_ = 0;
@@ -117,8 +120,9 @@ class Writer {
 
   // The open batch.
   bool in_batch_ = false;
-  bool transaction_open_ = false;  ///< application SQL has begun the batch's transaction
+  bool transaction_open_ = false;  ///< application SQL or the first entries have begun it
   bool ran_sql_ = false;
+  bool streaming_ = false;  ///< entries were sent whose results have not been read
   std::atomic<std::thread::id> batch_thread_;
   std::int64_t batch_ = 0;  ///< number of this batch, for those without entries
   std::int64_t batch_epoch_ = 0;
@@ -126,7 +130,9 @@ class Writer {
   Seq batch_last_ = 0;
   Time batch_at_{};
   RowArray log_;
-  std::vector<RowArray> full_;  ///< what is too much for one statement
+  std::vector<RowArray> full_;   ///< entries, one statement each; kept until they are durable
+  std::size_t queued_rows_ = 0;  ///< how many of them are in the open transaction
+  std::size_t queued_machines_ = 0;
   std::vector<std::string> new_machines_;
   std::map<RequestId, StoredRequest> batch_requests_;
   std::map<std::pair<InstanceId, std::string>, Ephemeral> ephemerals_;

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Backups: a copy of one durable moment, made while the owner goes on.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <utility>
 
+#include "store/sqlite/partial_file.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 
 namespace pawl::sqlite {
@@ -19,42 +15,6 @@ namespace fs = std::filesystem;
 
 /// 4 MiB per step, so that progress is seen.
 constexpr int kPagesPerStep = 1024;
-
-Error file_error(std::string_view doing, const std::string& path) {
-  const int number = errno;
-  const auto text = std::generic_category().message(number);
-  return Error(number == ENOSPC ? Code::disk_full : Code::store_io,
-               fmt::format("{} '{}': {}", doing, path, text), {{"path", path}});
-}
-
-Result<void> sync(const std::string& path, int flags) {
-  const int file = ::open(path.c_str(), flags | O_CLOEXEC);
-  if (file < 0) return fail(file_error("opening", path));
-  const bool synced = fsync(file) == 0;
-  auto error = file_error("syncing", path);
-  close(file);
-  if (!synced) return fail(std::move(error));
-  return {};
-}
-
-/// Removes what an interrupted backup leaves behind.
-class PartialFile {
- public:
-  explicit PartialFile(std::string path) : path_(std::move(path)) { remove(); }
-  PartialFile(const PartialFile&) = delete;
-  PartialFile& operator=(const PartialFile&) = delete;
-  ~PartialFile() { remove(); }
-  const std::string& path() const { return path_; }
-
- private:
-  void remove() const {
-    for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
-      std::error_code ignored;  // mostly it is not there
-      fs::remove(path_ + suffix, ignored);
-    }
-  }
-  std::string path_;
-};
 
 Result<void> copy_pages(Database& from, Database& to, const std::function<void(double)>& progress) {
   auto* backup = sqlite3_backup_init(to.get(), "main", from.get(), "main");
@@ -83,16 +43,6 @@ Result<void> make_independent(const std::string& path, const std::string& incarn
                   incarnation));
 }
 
-Result<void> move_into_place(const std::string& from, const std::string& to) {
-  PAWL_CHECK(sync(from, O_RDONLY));
-  // A file that came into being meanwhile is not replaced either.
-  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) != 0) {
-    return fail(file_error("putting the backup into place as", to));
-  }
-  const auto parent = fs::path(to).parent_path();
-  return sync(parent.empty() ? "." : parent.string(), O_RDONLY | O_DIRECTORY);
-}
-
 }  // namespace
 
 Result<void> SqliteStore::backup(const std::string& path, const std::function<void(double)>& progress) {
@@ -114,7 +64,7 @@ Result<void> SqliteStore::backup(const std::string& path, const std::function<vo
     PAWL_CHECK(copy_pages(source.database(), target, progress));
   }
   PAWL_CHECK(make_independent(partial.path(), make_incarnation("")));
-  return move_into_place(partial.path(), path);
+  return partial.move_to(path);
 }
 
 }  // namespace pawl::sqlite

@@ -32,7 +32,7 @@ class Server {
   Server& operator=(const Server&) = delete;
   ~Server();
 
-  /// A new database with a name that nobody else uses; dropped again by `drop_database`.
+  /// An empty database that nobody else uses, until `drop_database`.
   std::string create_database();
   void drop_database(const std::string& name);
   /// With these parameters besides, e.g. "&pawl_lease=1s".
@@ -44,22 +44,29 @@ class Server {
   std::string run(const std::string& database, const std::string& sql) const;
 
   void start();
-  /// SIGQUIT: the server forgets everything that is not on disk, as after kill -9 of all its processes.
+  /// SIGQUIT: the server ends at once and recovers when it is started again.
   void crash();
+  /// kill -9 of the server and of all its processes.
+  void kill_all();
   /// Stops after the connections have ended.
   void stop();
   /// Makes a standby a primary.
   void promote();
+  /// Makes a server that has ended a standby of `primary`, whatever it has that the other one lacks. Both
+  /// need `wal_log_hints`.
+  void follow(const Server& primary);
   void change(const std::string& setting, const std::string& value);
 
  private:
   void make_directory(std::filesystem::path parent);
   void configure(const Settings& settings) const;
+  std::string connection_to(const Server& primary) const;
   void stop_with(int signal);
   void wait_until_ready() const;
 
   std::filesystem::path directory_;
   int databases_ = 0;
+  std::vector<std::string> empty_;  ///< to be used again
   pid_t guard_ = -1;
   pid_t server_ = -1;
   int leash_ = -1;  ///< its end tells the guard that this process is gone

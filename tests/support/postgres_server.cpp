@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/postgres/server.hpp"
+#include "tests/support/postgres_server.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -7,9 +7,13 @@
 #include <libpq-fe.h>
 #include <poll.h>
 #include <pwd.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -40,10 +44,40 @@ std::string program(const std::string& name) {
   _exit(127);
 }
 
+/// A process between fork and exec, or one that never execs, must not hold what belongs to others: the end of
+/// a pipe that it keeps open would never be seen.
+void close_all_but(int one, int other) {
+  const auto [low, high] = std::minmax(one, other);
+  if (low > 3) close_range(3, static_cast<unsigned>(low) - 1, 0);
+  if (high > low + 1) close_range(static_cast<unsigned>(low) + 1, static_cast<unsigned>(high) - 1, 0);
+  close_range(static_cast<unsigned>(high) + 1, ~0U, 0);
+}
+
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> found;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const auto name = entry.path().filename().string();
+    pid_t process = 0;
+    if (std::from_chars(name.data(), name.data() + name.size(), process).ec != std::errc{}) continue;
+    std::ifstream file(entry.path() / "stat");
+    std::string text;
+    std::getline(file, text);
+    // "pid (name) state parent …", where the name may hold anything.
+    const auto end = text.rfind(") ");
+    pid_t its_parent = 0;
+    if (end == std::string::npos) continue;
+    std::from_chars(text.data() + end + 4, text.data() + text.size(), its_parent);
+    if (its_parent == parent) found.push_back(process);
+  }
+  return found;
+}
+
 /// Child of the test: starts the server, reports its process id, and ends it when nobody holds the leash.
 [[noreturn]] void guard(const std::vector<std::string>& arguments, const std::string& log, int leash,
                         int report, const fs::path& directory, pid_t parent) {
-  setpgid(0, 0);  // a signal to the test's group is not meant for the server
+  setpgid(0, 0);                     // a signal to the test's group is not meant for the server
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // what a killed server leaves behind comes here
+  close_all_but(leash, report);
   const pid_t server = fork();
   if (server == 0) {
     const int out = open(log.c_str(), O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0600);
@@ -59,10 +93,13 @@ std::string program(const std::string& name) {
   while (true) {
     pollfd waits{.fd = leash, .events = POLLIN, .revents = 0};
     if (poll(&waits, 1, 20) > 0 && read(leash, &byte, 1) <= 0) break;
-    if (waitpid(server, &status, WNOHANG) == server) _exit(0);  // somebody else has ended it
+    if (waitpid(server, &status, WNOHANG) == server) {  // somebody else has ended it
+      while (waitpid(-1, &status, 0) > 0) continue;
+      _exit(0);
+    }
   }
   kill(server, SIGQUIT);
-  waitpid(server, &status, 0);
+  while (waitpid(-1, &status, 0) > 0) continue;
   // The test has died: nobody else tidies up.
   if (getppid() != parent) {
     std::error_code ignored;
@@ -123,8 +160,10 @@ void Server::make_directory(fs::path parent) {
 
 void Server::configure(const Settings& settings) const {
   std::ofstream file(directory_ / "data" / "postgresql.auto.conf", std::ios::app);
-  file << "listen_addresses = ''\nunix_socket_directories = '" << directory_.string() << "'\nport = " << kPort
-       << "\nshared_buffers = '16MB'\nmax_connections = 80\nlogging_collector = off\n";
+  file << "listen_addresses = ''\nport = " << kPort
+       << "\nshared_buffers = '16MB'\nmax_connections = 80\nlogging_collector = off\n"
+          "wal_retrieve_retry_interval = '100ms'\n"
+          "dynamic_shared_memory_type = mmap\n";  // files that go with the directory
   for (const auto& [name, value] : settings) file << name << " = '" << value << "'\n";
 }
 
@@ -141,11 +180,15 @@ Server::Server(const Server& primary, Settings settings) {
   run_program(as_postgres({program("pg_basebackup"), "-h", primary.directory().string(), "-p", kPort, "-U",
                            "postgres", "-D", (directory_ / "data").string(), "-X", "stream", "-c", "fast",
                            "--no-sync"}));
-  settings["primary_conninfo"] = fmt::format("host={} port={} user=postgres application_name=standby",
-                                             primary.directory().string(), kPort);
+  settings["primary_conninfo"] = connection_to(primary);
   configure(settings);
   run_program(as_postgres({"touch", (directory_ / "data" / "standby.signal").string()}));
   start();
+}
+
+std::string Server::connection_to(const Server& primary) const {
+  return fmt::format("host={} port={} user=postgres application_name=standby", primary.directory().string(),
+                     kPort);
 }
 
 Server::~Server() {
@@ -158,7 +201,9 @@ void Server::start() {
   std::array<int, 2> leash{};
   std::array<int, 2> report{};
   if (pipe2(leash.data(), O_CLOEXEC) != 0 || pipe2(report.data(), O_CLOEXEC) != 0) give_up("no pipe");
-  const auto arguments = as_postgres({program("postgres"), "-D", (directory_ / "data").string()});
+  // Not in the configuration, which pg_rewind copies from one server to the other.
+  const auto arguments =
+      as_postgres({program("postgres"), "-D", (directory_ / "data").string(), "-k", directory_.string()});
   const auto log = (directory_ / "log").string();
   const auto parent = getpid();
   guard_ = fork();
@@ -201,6 +246,24 @@ void Server::stop_with(int signal) {
 void Server::crash() { stop_with(SIGQUIT); }
 void Server::stop() { stop_with(SIGINT); }
 
+void Server::kill_all() {
+  if (guard_ < 0) return;
+  kill(server_, SIGSTOP);  // so that it starts no more of them
+  for (const pid_t process : children_of(server_)) kill(process, SIGKILL);
+  stop_with(SIGKILL);
+}
+
+void Server::follow(const Server& primary) {
+  const auto data = directory_ / "data";
+  // pg_rewind learns of a promotion from the last checkpoint.
+  primary.run("postgres", "CHECKPOINT");
+  run_program(as_postgres({program("pg_rewind"), "--target-pgdata", data.string(), "--source-server",
+                           connection_to(primary) + " dbname=postgres", "--no-sync"}));
+  configure({{"primary_conninfo", connection_to(primary)}});
+  run_program(as_postgres({"touch", (data / "standby.signal").string()}));
+  start();
+}
+
 void Server::promote() {
   run_program(as_postgres({program("pg_ctl"), "promote", "-w", "-D", (directory_ / "data").string()}));
 }
@@ -218,13 +281,27 @@ std::string Server::url(const std::string& database, const std::string& paramete
 }
 
 std::string Server::create_database() {
+  if (!empty_.empty()) {
+    auto name = std::move(empty_.back());
+    empty_.pop_back();
+    return name;
+  }
   auto name = fmt::format("d{}", ++databases_);
   run("postgres", "CREATE DATABASE " + name);
   return name;
 }
 
 void Server::drop_database(const std::string& name) {
-  run("postgres", fmt::format("DROP DATABASE IF EXISTS {} WITH (FORCE)", name));
+  // Emptied rather than dropped: making a database takes longer than most tests.
+  run("postgres",
+      fmt::format("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{}'", name));
+  run("postgres", fmt::format("ALTER DATABASE {} RESET ALL", name));
+  run(name,
+      "SET client_min_messages = warning; DO $$DECLARE one text; BEGIN FOR one IN SELECT nspname FROM "
+      "pg_namespace WHERE nspname !~ '^pg_' AND "
+      "nspname <> 'information_schema' LOOP EXECUTE format('DROP SCHEMA %I CASCADE', one); END LOOP; END$$");
+  run(name, "CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC");
+  empty_.push_back(name);
 }
 
 std::string Server::run(const std::string& database, const std::string& sql) const {

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Moving a whole store from one kind of database to another: what both kinds have in common, row by row.
+///
+///     PAWL_TRY(const auto done, transfer_store("sqlite:pawl.db", "postgresql://…", {}));
+///
+/// Nothing here is thread-safe.
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/store.hpp"
+
+namespace pawl {
+
+struct TransferReport {
+  std::int64_t entries = 0;
+  std::int64_t instances = 0;
+  bool was_there = false;  ///< an earlier transfer had completed; nothing was written
+};
+
+/// Copies a store that nobody has open, numbers and incarnation included, reads the copy again and compares
+/// counts and checksums; only then the copy becomes a store. The application's own tables are not copied. One
+/// that was interrupted leaves nothing that could be taken for a store, and is simply run again. `progress`
+/// goes from 0 to 1. Errors: `store_locked` where the source is in use, `invalid_argument` where the target
+/// holds another store, `store_corrupt` where the copy differs, and those of the stores.
+Result<TransferReport> transfer_store(const std::string& from, const std::string& to,
+                                      const std::function<void(double)>& progress);
+
+// For the two kinds of databases.
+
+enum class ColumnType : std::uint8_t { int2, int4, int8, boolean, text, id };
+
+/// A column by its name in PostgreSQL. In SQLite it is read as an expression and written as another one, of
+/// which
+/// "?" is the value; an empty name means that SQLite has no such column.
+struct TransferColumn {
+  const char* name;
+  ColumnType type;
+  const char* sqlite_name;
+  const char* sqlite_read;
+  const char* sqlite_write;
+};
+
+struct TransferTable {
+  const char* name;
+  std::span<const TransferColumn> columns;
+};
+
+/// Null, a number, or a text or id.
+struct TransferField {
+  bool null = false;
+  std::int64_t number = 0;
+  std::string bytes{};
+};
+using TransferRow = std::vector<TransferField>;
+using TransferVisit = std::function<Result<void>(const TransferRow&)>;
+
+struct TransferMeta {
+  std::string incarnation;
+  std::int64_t epoch = 0;
+  Seq high = 0;
+  Seq flushed = 0;
+  Seq horizon = 0;
+  Seq last = 0;
+  std::int64_t last_at = 0;
+};
+
+class TransferSource {
+ public:
+  TransferSource() = default;
+  TransferSource(const TransferSource&) = delete;
+  TransferSource& operator=(const TransferSource&) = delete;
+  virtual ~TransferSource() = default;
+  virtual Result<TransferMeta> meta() = 0;
+  /// Of the log only what lies above the horizon.
+  virtual Result<std::int64_t> count(const TransferTable& table, Seq horizon) = 0;
+  virtual Result<void> read(const TransferTable& table, Seq horizon, const TransferVisit& visit) = 0;
+};
+
+/// Where the copy is made; it can be read before it is finished.
+class TransferTarget : public TransferSource {
+ public:
+  /// Whether there is a store already, with its `meta`. Then it is only read.
+  virtual bool holds_store() const = 0;
+  virtual Result<void> begin(const TransferMeta& meta) = 0;
+  virtual Result<void> begin_table(const TransferTable& table) = 0;
+  virtual Result<void> write(const TransferRow& row) = 0;
+  virtual Result<void> end_table() = 0;
+  /// Makes it a store.
+  virtual Result<void> finish() = 0;
+};
+
+namespace sqlite {
+Result<std::unique_ptr<TransferSource>> open_transfer_source(const std::string& path);
+Result<std::unique_ptr<TransferTarget>> open_transfer_target(const std::string& path);
+}  // namespace sqlite
+
+namespace postgres {
+Result<std::unique_ptr<TransferSource>> open_transfer_source(const std::string& url);
+Result<std::unique_ptr<TransferTarget>> open_transfer_target(const std::string& url);
+}  // namespace postgres
+
+}  // namespace pawl
