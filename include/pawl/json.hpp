@@ -104,6 +104,8 @@ class JsonWriter {
   JsonWriter& string(std::string_view text);
   /// Inserts text that claims to be JSON: an error where it is not, or is nested too deeply.
   JsonWriter& embed(std::string_view json);
+  /// Inserts text that a writer has made; it is not checked again.
+  JsonWriter& splice(std::string_view json) { return raw(json); }
 
   /// Notes that a value cannot be written; the first one decides what `take` returns.
   void refuse(std::string reason);

@@ -44,8 +44,13 @@ InstanceId instance_id(std::string_view machine, std::string_view key) {
 }
 
 std::string InstanceId::to_string() const {
+  constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
-  for (const auto byte : bytes) fmt::format_to(std::back_inserter(text), "{:02x}", byte);
+  text.reserve(2 * bytes.size());
+  for (const auto byte : bytes) {
+    text += kDigits[byte >> 4U];
+    text += kDigits[byte & 0xfU];
+  }
   return text;
 }
 

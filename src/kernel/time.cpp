@@ -114,10 +114,19 @@ std::string to_string(Time time) {
   const auto midnight = std::chrono::floor<days>(time);
   const std::chrono::year_month_day date(midnight);
   const std::chrono::hh_mm_ss clock(time - midnight);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", static_cast<int>(date.year()),
-                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-                     clock.hours().count(), clock.minutes().count(), clock.seconds().count(),
-                     clock.subseconds().count());
+  // Every answer has several of these, so the digits are put in their places directly.
+  std::string text = "0000-00-00T00:00:00.000000Z";
+  const auto put = [&text](std::size_t end, std::int64_t number) {
+    for (; number != 0; number /= 10) text[--end] = static_cast<char>('0' + number % 10);
+  };
+  put(4, static_cast<int>(date.year()));
+  put(7, static_cast<unsigned>(date.month()));
+  put(10, static_cast<unsigned>(date.day()));
+  put(13, clock.hours().count());
+  put(16, clock.minutes().count());
+  put(19, clock.seconds().count());
+  put(26, clock.subseconds().count());
+  return text;
 }
 
 Result<Time> parse_time(std::string_view text) {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "pawl/json.hpp"
 #include "server/problem.hpp"
 #include "server/render.hpp"
@@ -15,18 +17,19 @@ constexpr std::size_t kPiece = std::size_t{256} << 10;  // what one write takes,
 
 }  // namespace
 
-FramePtr make_frame(LogEvent event) {
+Frame::Frame(LogEvent entry)
+    : seq(entry.seq), bytes(512 + entry.payload.size() + entry.data.size()), event(std::move(entry)) {}
+
+void Frame::render() {
+  if (!text.empty()) return;
   JsonWriter out;
   write_event(out, event);
-  auto text = out.take();
-  auto frame = std::make_shared<Frame>();
-  frame->seq = event.seq;
-  frame->text = fmt::format("id: {}\nevent: {}\ndata: {}\n\n", event.cursor, event.kind,
-                            text ? *text : std::string("{}"));
-  event.payload.clear();
-  event.data.clear();
-  frame->event = std::move(event);
-  return frame;
+  auto json = out.take().value_or("{}");
+  // Between the tokens of a JSON text a blank is as good as a line break, which would end the event.
+  std::ranges::replace_if(json, [](char byte) { return byte == '\n' || byte == '\r'; }, ' ');
+  text = "id: " + event.cursor + "\nevent: " + event.kind + "\ndata: " + json + "\n\n";
+  event.payload = {};
+  event.data = {};
 }
 
 FeedStream::FeedStream(Hub& hub, FeedFilter filter, Subscription missed, std::size_t limit)
@@ -156,8 +159,9 @@ void FeedStream::read_missed(Hub& hub, Engine& engine) {
       for (auto& event : *events) {
         position = event.seq;
         // The bound is on what waits, so a page that does not fit is not a reader's fault.
-        const auto frame = make_frame(std::move(event));
+        const auto frame = std::make_shared<Frame>(std::move(event));
         if (filter_.wants(frame->event)) {
+          frame->render();
           waiting_.push_back(frame);
           bytes_ += frame->text.size();
         } else {

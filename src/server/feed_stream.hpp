@@ -60,6 +60,5 @@ class FeedStream final : public http::Stream, public std::enable_shared_from_thi
 };
 
 /// A whole server-sent event for one entry.
-FramePtr make_frame(LogEvent event);
 
 }  // namespace pawl::server

@@ -77,6 +77,7 @@ bool Hub::join(const std::shared_ptr<FeedStream>& stream, std::int64_t after) {
   stream->begin_behind(after);
   const auto first = std::ranges::upper_bound(recent_, after, {}, &Frame::seq);
   for (auto frame = first; frame != recent_.end(); ++frame) {
+    (*frame)->render();
     if (stream->push(*frame) == FeedStream::Pushed::lagged) {
       ++lagged_;
       return true;
@@ -153,36 +154,47 @@ Result<void> Hub::follow_while_listened() {
 
 void Hub::remember(FramePtr frame) {
   head_ = std::max(head_, frame->seq);
-  recent_bytes_ += frame->text.size();
+  recent_bytes_ += frame->bytes;
   recent_.push_back(std::move(frame));
   while (recent_.size() > kRecentFrames || recent_bytes_ > kRecentBytes) {
     base_ = std::max(base_, recent_.front()->seq);
-    recent_bytes_ -= recent_.front()->text.size();
+    recent_bytes_ -= recent_.front()->bytes;
     recent_.pop_front();
   }
+}
+
+/// Where the streams are that may want the event.
+template <class Visit>
+void Hub::visit_places(const LogEvent& event, Visit visit) {
+  if (!everything_.empty()) visit(everything_);
+  if (const auto found = by_machine_.find(event.machine); found != by_machine_.end()) visit(found->second);
+  if (by_instance_.empty()) return;
+  const auto found = by_instance_.find(instance_key(event.machine, event.key));
+  if (found != by_instance_.end()) visit(found->second);
 }
 
 void Hub::hand_out(std::vector<LogEvent> events) {
   std::vector<FramePtr> frames;
   frames.reserve(events.size());
-  for (auto& event : events) frames.push_back(make_frame(std::move(event)));
+  std::vector<FramePtr> wanted;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& event : events) {
+      frames.push_back(std::make_shared<Frame>(std::move(event)));
+      visit_places(frames.back()->event, [&](Streams&) { wanted.push_back(frames.back()); });
+    }
+  }
+  for (const auto& frame : wanted) frame->render();  // the bulk of the work, outside of the lock
   std::vector<std::shared_ptr<FeedStream>> lagged;
   {
     const std::lock_guard lock(mutex_);
-    const auto offer = [&](Streams& streams, const FramePtr& frame) {
-      for (const auto& stream : streams) {
-        if (stream->push(frame) == FeedStream::Pushed::lagged) lagged.push_back(stream);
-      }
-    };
     for (auto& frame : frames) {
-      offer(everything_, frame);
-      if (const auto found = by_machine_.find(frame->event.machine); found != by_machine_.end()) {
-        offer(found->second, frame);
-      }
-      if (!by_instance_.empty()) {
-        const auto found = by_instance_.find(instance_key(frame->event.machine, frame->event.key));
-        if (found != by_instance_.end()) offer(found->second, frame);
-      }
+      visit_places(frame->event, [&](Streams& streams) {
+        frame->render();  // for a stream that came just now
+        for (const auto& stream : streams) {
+          if (stream->push(frame) == FeedStream::Pushed::lagged) lagged.push_back(stream);
+        }
+      });
       remember(std::move(frame));
       ++frames_;
     }

@@ -33,13 +33,18 @@ struct FeedFilter {
   bool wants(const LogEvent& event) const;
 };
 
-/// One entry as it is sent. Shared by all streams it goes to.
+/// One entry as it is sent. Shared by all streams it goes to, and not changed any more once it went to one.
 struct Frame {
+  explicit Frame(LogEvent entry);
+  /// Writes the text, where that has not been done: most entries are wanted by nobody.
+  void render();
+
   std::int64_t seq = 0;
-  LogEvent event;    // without payload and data, which are in the text
-  std::string text;  // a whole server-sent event
+  std::size_t bytes = 0;  // what it needs in memory, about
+  LogEvent event;         // payload and data are moved into the text
+  std::string text;       // a whole server-sent event
 };
-using FramePtr = std::shared_ptr<const Frame>;
+using FramePtr = std::shared_ptr<Frame>;
 
 class FeedStream;
 
@@ -77,6 +82,8 @@ class Hub {
   void end_all(const Error& why);
   using Streams = std::unordered_set<std::shared_ptr<FeedStream>>;
   Streams& place_of(const FeedFilter& filter);
+  template <class Visit>
+  void visit_places(const LogEvent& event, Visit visit);
   void remember(FramePtr frame);
   void catch_up(std::shared_ptr<FeedStream> stream);
 

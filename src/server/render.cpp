@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/render.hpp"
 
-#include <fmt/format.h>
-
 #include "pawl/time.hpp"
 
 namespace pawl::server {
@@ -21,38 +19,38 @@ void write_legal(JsonWriter& out, const Instance& instance, const Definition* de
 }  // namespace
 
 void write_instance(JsonWriter& out, const Instance& instance, const Definition* definition) {
-  out.begin_object().key("machine").string(instance.machine).key("key").string(instance.key);
-  out.key("id").string(instance.id.to_string()).key("state").string(instance.state);
-  out.key("finished").boolean(instance.finished).key("version").integer(instance.version);
-  out.key("generation").integer(instance.generation).key("seq").integer(instance.seq);
-  if (!instance.partition.empty()) out.key("partition").string(instance.partition);
-  out.key("created_at").string(to_string(instance.created_at)).key("at").string(to_string(instance.at));
-  out.key("data").embed(instance.data.empty() ? "null" : instance.data);
+  out.begin_object().field("machine").string(instance.machine).field("key").string(instance.key);
+  out.field("id").string(instance.id.to_string()).field("state").string(instance.state);
+  out.field("finished").boolean(instance.finished).field("version").integer(instance.version);
+  out.field("generation").integer(instance.generation).field("seq").integer(instance.seq);
+  if (!instance.partition.empty()) out.field("partition").string(instance.partition);
+  out.field("created_at").string(to_string(instance.created_at)).field("at").string(to_string(instance.at));
+  out.field("data").splice(instance.data.empty() ? "null" : instance.data);
   write_legal(out, instance, definition);
-  out.key("timers").begin_array();
+  out.field("timers").begin_array();
   for (const auto& timer : instance.timers) {
-    out.begin_object().key("name").string(timer.name).key("due").string(to_string(timer.due));
-    out.key("event").string(timer.event).end_object();
+    out.begin_object().field("name").string(timer.name).field("due").string(to_string(timer.due));
+    out.field("event").string(timer.event).end_object();
   }
-  out.end_array().key("work").begin_array();
+  out.end_array().field("work").begin_array();
   for (const auto& work : instance.work) {
-    out.begin_object().key("number").integer(work.number).key("name").string(work.name);
-    out.key("attempt").integer(std::int64_t{work.attempt});
-    if (work.not_before) out.key("not_before").string(to_string(*work.not_before));
+    out.begin_object().field("number").integer(work.number).field("name").string(work.name);
+    out.field("attempt").integer(std::int64_t{work.attempt});
+    if (work.not_before) out.field("not_before").string(to_string(*work.not_before));
     out.end_object();
   }
   out.end_array().end_object();
 }
 
 void write_event(JsonWriter& out, const LogEvent& event) {
-  out.begin_object().key("seq").integer(event.seq).key("cursor").string(event.cursor);
-  out.key("at").string(to_string(event.at)).key("kind").string(event.kind);
-  out.key("machine").string(event.machine).key("key").string(event.key);
-  out.key("id").string(event.id.to_string()).key("event").string(event.event);
-  if (!event.payload.empty()) out.key("payload").embed(event.payload);
-  out.key("state").string(event.state).key("finished").boolean(event.finished);
-  out.key("version").integer(event.version).key("generation").integer(event.generation);
-  if (!event.data.empty()) out.key("data").embed(event.data);
+  out.begin_object().field("seq").integer(event.seq).field("cursor").string(event.cursor);
+  out.field("at").string(to_string(event.at)).field("kind").string(event.kind);
+  out.field("machine").string(event.machine).field("key").string(event.key);
+  out.field("id").string(event.id.to_string()).field("event").string(event.event);
+  if (!event.payload.empty()) out.field("payload").splice(event.payload);
+  out.field("state").string(event.state).field("finished").boolean(event.finished);
+  out.field("version").integer(event.version).field("generation").integer(event.generation);
+  if (!event.data.empty()) out.field("data").splice(event.data);
   out.end_object();
 }
 
@@ -70,7 +68,8 @@ void write_machine(JsonWriter& out, const Definition& definition,
 
 /// Weak, because the same instance may be sent compressed or not.
 std::string etag(const Instance& instance) {
-  return fmt::format("W/\"{}.{}.{}\"", instance.generation, instance.version, instance.seq);
+  return "W/\"" + std::to_string(instance.generation) + '.' + std::to_string(instance.version) + '.' +
+         std::to_string(instance.seq) + '"';
 }
 
 }  // namespace pawl::server

@@ -54,12 +54,15 @@ std::optional<http::Method> to_method(std::string_view name) {
 std::string to_bytes(const http::Response& response, bool keep_alive, bool head, bool secure) {
   std::string bytes;
   bytes.reserve(384 + response.body.size());
-  auto out = std::back_inserter(bytes);
-  fmt::format_to(out, "HTTP/1.1 {} {}\r\nDate: {}\r\n", response.status, reason(response.status),
-                 http_date());
+  const auto add = [&bytes](std::initializer_list<std::string_view> parts) {
+    for (const auto part : parts) bytes += part;
+  };
+  add({"HTTP/1.1 ", fmt::format_int(response.status).c_str(), " ", reason(response.status),
+       "\r\nDate: ", http_date(), "\r\n"});
   const bool bodiless = response.status == 204 || response.status == 304;
-  if (!bodiless) fmt::format_to(out, "Content-Type: {}\r\n", response.content_type);
-  if (!bodiless && !response.stream) fmt::format_to(out, "Content-Length: {}\r\n", response.body.size());
+  if (!bodiless) add({"Content-Type: ", response.content_type, "\r\n"});
+  if (!bodiless && !response.stream)
+    add({"Content-Length: ", fmt::format_int(response.body.size()).c_str(), "\r\n"});
   if (!keep_alive) bytes += "Connection: close\r\n";
   if (!has_header(response, "Cache-Control")) bytes += "Cache-Control: no-store\r\n";
   bytes += "X-Content-Type-Options: nosniff\r\n";
@@ -67,7 +70,7 @@ std::string to_bytes(const http::Response& response, bool keep_alive, bool head,
   for (const auto& [name, value] : response.headers) {
     // A line break in a value would let it write headers of its own.
     if (value.find_first_of("\r\n") != std::string::npos) continue;
-    fmt::format_to(out, "{}: {}\r\n", name, value);
+    add({name, ": ", value, "\r\n"});
   }
   bytes += "\r\n";
   if (!head && !bodiless && !response.stream) bytes += response.body;

@@ -47,6 +47,7 @@ void EngineCore::enqueue(Request request) {
 /// Takes everything that waits at once, so that callers and the lane rarely meet, and makes batches of it.
 void EngineCore::drain() {
   if (taken_.empty()) {
+    if (wait_for_company()) return;
     const std::lock_guard lock(queue_mutex_);
     taken_.swap(queue_);
   }
@@ -68,6 +69,24 @@ void EngineCore::drain() {
     taken_position_ = 0;
   }
   if (more) lane_->post([this] { drain(); });
+}
+
+/// Callers that were answered together mostly ask again together. Where only a few of them are back yet, the
+/// next batch waits for the others, at most half as long as a commit takes: one sync for many costs everybody
+/// less than several for few. True: it waits, and `drain` is called again.
+bool EngineCore::wait_for_company() {
+  constexpr std::size_t kCompany = 4;
+  constexpr Duration kMost = std::chrono::milliseconds(1);
+  const auto together = std::exchange(answered_together_, 0);
+  if (together < kCompany) return false;
+  const auto most = std::min(commit_time_ / 2, kMost);
+  {
+    const std::lock_guard lock(queue_mutex_);
+    if (2 * queue_.size() >= together || stopped_) return false;
+  }
+  if (most <= Duration::zero()) return false;
+  lane_->after(most, [this] { drain(); });
+  return true;
 }
 
 void EngineCore::Batch::reset(std::size_t requests) {
@@ -126,6 +145,7 @@ void EngineCore::run_batch(std::span<Request> requests) {
     publish(batch);
   }
   runtime_.fault("engine.answer");
+  answered_together_ = batch.answers.size();
   for (auto& answer : batch.answers) {
     if (auto done = std::exchange(answer.request->done, nullptr)) {
       done(outcome_of(batch, std::move(answer.decided)));
@@ -182,7 +202,8 @@ Result<void> EngineCore::commit_batch(Batch& batch) {
   const auto begun = runtime_.instant();
   PAWL_CHECK(store_->commit());
   runtime_.fault("engine.committed");
-  commit_seconds_.count(std::chrono::duration<double>(runtime_.instant() - begun).count());
+  commit_time_ = runtime_.instant() - begun;
+  commit_seconds_.count(std::chrono::duration<double>(commit_time_).count());
   batch_sizes_.count(static_cast<double>(batch.entries));
   transitions_ += batch.entries;
   ++commits_;

@@ -168,6 +168,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
 
   // The lane's work (batch.cpp).
   void drain();
+  bool wait_for_company();
   void run_batch(std::span<Request> requests);
   void ask_for_help();
   void fetch_ahead(std::span<const Request> requests, std::size_t position) const;
@@ -260,6 +261,8 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   /// Data that a batch has replaced. It is freed one by one while the next batch allocates: an allocator is
   /// far better at taking turns than at freeing thousands at once.
   std::vector<HeadData> retired_;
+  std::size_t answered_together_ = 0;
+  Duration commit_time_{};
   Time last_at_{};
   std::optional<Error> poisoned_;
   std::vector<Request> postponed_;  // the engine's own, until the disk has room or can be read
