@@ -75,6 +75,61 @@ constexpr std::array kCities{"Lisbon", "Oslo", "Kyoto", "Quito", "Nairobi", "Wel
 constexpr Duration kPace = 700ms;
 constexpr const char* kCouriers = "demo_couriers";
 
+// The shop window: docs/dashboard.md describes what a page is given.
+constexpr const char* kPage = R"js(
+const make = (name, text, className) =>
+  Object.assign(document.createElement(name), { textContent: text ?? '', className: className ?? '' });
+const money = (cents) => (Number(cents) / 100).toFixed(2);
+
+export default (place, host) => {
+  const card = make('section', '', 'card flush');
+  const head = make('header', '', 'card-head');
+  const total = make('span', 'Nothing delivered yet', 'quiet number');
+  head.append(make('h2', 'Delivered lately'), total);
+  const table = make('table');
+  const titles = make('tr');
+  for (const title of ['Item', 'City', 'Price', 'Order']) titles.append(make('th', title));
+  const rows = make('tbody');
+  table.append(make('thead'), rows);
+  table.tHead.append(titles);
+  const scroll = make('div', '', 'table-place');
+  scroll.append(table);
+  card.append(head, scroll);
+  place.append(card);
+
+  let sum = 0;
+  host.follow({ machine: 'demo_order', state: 'delivered', recent: 300 }, ({ key, data }) => {
+    sum += Number(data.cents);
+    total.textContent = `${money(sum)} earned`;
+    const row = make('tr');
+    const link = make('a', key, 'mono');
+    link.href = `/instances/demo_order/${encodeURIComponent(key)}`;
+    link.onclick = (event) => {
+      event.preventDefault();
+      host.go(link.href);
+    };
+    row.append(make('td', data.item), make('td', data.city), make('td', money(data.cents), 'number'), make('td'));
+    row.lastChild.append(link);
+    rows.prepend(row);
+    if (rows.rows.length > 20) rows.lastChild.remove();
+  });
+
+  const order = make('button', 'Order a teapot', 'primary');
+  order.disabled = !host.may('operator');
+  if (order.disabled) order.title = 'Ordering needs the role operator';
+  order.onclick = async () => {
+    const key = `teapot-${Date.now().toString(36)}`;
+    await host.send('POST', '/v1/instances/demo_order', {
+      key, data: { item: 'teapot', city: 'Lisbon', cents: 2400, pack_seconds: 5 } });
+    await host.send('POST', `/v1/instances/demo_order/${key}/events`, { event: 'Checkout' });
+    host.go(`/instances/demo_order/${key}`);
+  };
+  const bar = make('p');
+  bar.append(order);
+  place.prepend(bar);
+};
+)js";
+
 class Demo final : public System {
  public:
   ~Demo() override { stop(); }
@@ -105,6 +160,8 @@ class Demo final : public System {
                return 0;
              }}};
   }
+
+  std::optional<Page> page() override { return Page{.title = "Shop", .script = kPage}; }
 
   Result<void> start(Runtime& runtime, Engine& engine) override {
     runtime_ = &runtime;
