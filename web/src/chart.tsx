@@ -7,21 +7,20 @@ import { samples } from './live';
 import { colour, onColours } from './theme';
 
 const kWindow = 120; // seconds
-const kHeight = 180;
 
 function data(): uPlot.AlignedData {
   const known = samples.get();
   return [known.map((sample) => sample.at), known.map((sample) => sample.rate)];
 }
 
-function options(width: number): uPlot.Options {
+function options(width: number, height: number): uPlot.Options {
   const line = colour('chart-line');
   const text = colour('chart-text');
   const grid = { stroke: colour('chart-grid'), width: 1 };
   const font = '11px system-ui, sans-serif';
   return {
     width,
-    height: kHeight,
+    height,
     padding: [12, 8, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { size: 7, fill: line } },
@@ -30,7 +29,7 @@ function options(width: number): uPlot.Options {
       y: { range: (_plot, _low, high) => [0, Math.max(4, high * 1.15)] },
     },
     axes: [
-      { stroke: text, font, grid: { show: false }, ticks: { show: false }, space: 90, values: (_plot, splits) => splits.map((at) => new Date(at * 1000).toLocaleTimeString('en-GB')) },
+      { stroke: text, font, grid: { show: false }, ticks: { show: false }, size: 26, space: 90, values: (_plot, splits) => splits.map((at) => new Date(at * 1000).toLocaleTimeString('en-GB')) },
       { stroke: text, font, grid, ticks: { show: false }, size: 44, space: 36, values: (_plot, splits) => splits.map((value) => rate(value).replace(/\.0$/, '')) },
     ],
     series: [
@@ -53,10 +52,10 @@ export default function Chart({ onHover }: { onHover(text: string): void }) {
     };
     const make = () => {
       plot?.destroy();
-      plot = new uPlot({ ...options(element.clientWidth || 300), hooks: { setCursor: [hover] } }, data(), element);
+      plot = new uPlot({ ...options(element.clientWidth, element.clientHeight), hooks: { setCursor: [hover] } }, data(), element);
     };
     make();
-    const resize = new ResizeObserver(() => plot?.setSize({ width: element.clientWidth, height: kHeight }));
+    const resize = new ResizeObserver(() => plot?.setSize({ width: element.clientWidth, height: element.clientHeight }));
     resize.observe(element);
     const unfollow = [samples.follow(() => plot?.setData(data())), onColours(make)];
     return () => {

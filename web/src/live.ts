@@ -45,14 +45,41 @@ async function look(): Promise<void> {
   }
 }
 
+/** What the log says of the time before this page was opened, so that the chart does not begin empty. */
+function lookBack(): void {
+  const kBin = 2; // seconds
+  const found: number[] = [];
+  const done = () => {
+    clearTimeout(timer);
+    stop();
+    const first = Math.min(...found);
+    const begun = samples.get()[0]?.at ?? Date.now() / 1000;
+    const past: Sample[] = [];
+    // The first bin is only partly in what was read.
+    for (let at = first + kBin; at < begun; at += kBin) {
+      past.push({ at, rate: found.filter((time) => time > at - kBin && time <= at).length / kBin });
+    }
+    samples.set([...past.slice(-kSamples / 2), ...samples.get()]);
+  };
+  const timer = setTimeout(done, 1500);
+  const until = stats.get()?.last_seq ?? 0;
+  const stop = followLog({}, { recent: 1000 }, {
+    entry(entry) {
+      const at = Date.parse(entry.at) / 1000;
+      if (at > Date.now() / 1000 - 120) found.push(at);
+      if (entry.seq >= until) done();
+    },
+  });
+}
+
 let running = false;
 
 /** Asks again a second after the last answer, so that a slow server is not asked faster than it answers. */
 export function beginLooking(): void {
   if (running) return;
   running = true;
-  const step = () => void look().finally(() => setTimeout(step, kPace));
-  step();
+  const step = () => look().finally(() => setTimeout(() => void step(), kPace));
+  void step().then(lookBack);
 }
 
 /** What does not change while the server runs. */
@@ -170,6 +197,7 @@ export function useResource<T>(key: string, load: (signal: AbortSignal) => Promi
     if (!key) return;
     const abort = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
+    let refused = false;
     const step = async () => {
       try {
         if (!document.hidden || round === 0) {
@@ -180,9 +208,11 @@ export function useResource<T>(key: string, load: (signal: AbortSignal) => Promi
         if (abort.signal.aborted) return;
         const error =
           failure instanceof Problem ? failure : new Problem(0, 'internal', 0, 'The page failed.', String(failure));
+        // What the server refuses it refuses again; what it could not do it may do later.
+        refused = error.status >= 400 && error.status < 500;
         setState((before) => ({ key, error, ...(before.key === key && before.data ? { data: before.data } : {}) }));
       }
-      if (every && !abort.signal.aborted) timer = setTimeout(() => void step(), every);
+      if (every && !refused && !abort.signal.aborted) timer = setTimeout(() => void step(), every);
     };
     void step();
     return () => {

@@ -11,14 +11,7 @@ import { Card, Code, Empty, Heading, KeyLink, Search, Select, StateBadge } from 
 const kRows = 300;
 const kRecent = 200;
 
-const kinds: [string, string][] = [
-  ['created', 'Begun'],
-  ['fired', 'Events'],
-  ['recovery', 'Recoveries'],
-  ['timer', 'Timers without effect'],
-  ['work', 'Work without effect'],
-  ['message', 'Messages without effect'],
-];
+const kinds = ['created', 'fired', 'work', 'timer', 'message', 'recovery'];
 
 type Row = LogEntry | { seq: number; gap: true };
 
@@ -46,7 +39,7 @@ function Entry({ entry }: { entry: LogEntry }) {
         </td>
         <td class="spare">
           {entry.event || <span class="quiet">{entry.kind}</span>}
-          {entry.kind !== 'fired' && entry.event && <span class="tag">{entry.kind}</span>}
+          {entry.kind !== 'fired' && entry.event && entry.event !== entry.kind && <span class="tag">{entry.kind}</span>}
         </td>
         <td>
           <StateBadge machine={entry.machine} state={entry.state} />

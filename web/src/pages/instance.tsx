@@ -118,23 +118,30 @@ function Actions({ instance, history, onChanged }: { instance: Instance; history
   );
 }
 
-const kindText: Record<string, string> = {
-  created: 'begun',
-  recovery: 'recovered',
-  work: 'work without effect',
-  timer: 'timer without effect',
-  message: 'message without effect',
-};
+/** What an entry tells that is no event of the machine: an attempt, a refusal, where a recovery began. */
+function told(payload: Json | undefined): string {
+  if (typeof payload !== 'object' || payload === null || Array.isArray(payload)) return '';
+  return Object.entries(payload)
+    .map(([name, value]) => (value === true ? name : `${name} ${typeof value === 'string' ? value : brief(value)}`))
+    .join(', ');
+}
 
 function Entry({ entry, older }: { entry: LogEntry; older: LogEntry | undefined }) {
   const changed = entry.kind === 'created' ? [] : changes(older?.data, entry.data);
   const comparable = entry.kind !== 'created' && older !== undefined;
-  const payload = entry.payload !== undefined && write(entry.payload) !== '{}';
+  const fired = entry.kind === 'fired';
+  const payload = fired && entry.payload !== undefined && write(entry.payload) !== '{}';
   return (
     <li class="entry">
       <div class="entry-line">
-        <strong>{entry.event || kindText[entry.kind] || entry.kind}</strong>
-        {entry.kind !== 'fired' && entry.event && <span class="tag">{kindText[entry.kind] ?? entry.kind}</span>}
+        {fired || !entry.event ? (
+          <strong>{entry.event || 'Begun'}</strong>
+        ) : (
+          <span>
+            {entry.event}
+            {entry.event !== entry.kind && <span class="tag">{entry.kind}</span>}
+          </span>
+        )}
         <span class="entry-states">
           {comparable && older.state !== entry.state && (
             <>
@@ -150,13 +157,14 @@ function Entry({ entry, older }: { entry: LogEntry; older: LogEntry | undefined 
         </time>
         <span class="quiet number version">v{entry.version}</span>
       </div>
+      {!fired && entry.payload !== undefined && <p class="told quiet">{told(entry.payload)}</p>}
       {comparable && changed.length > 0 && (
         <dl class="changes">
           {changed.slice(0, kChanges).map((change) => (
             <div key={change.path}>
               <dt class="mono">{change.path || 'data'}</dt>
               <dd class="mono">
-                <del>{brief(change.before)}</del> <ins>{brief(change.after)}</ins>
+                {change.before !== undefined && change.before !== '' && <del>{brief(change.before)}</del>} <ins>{brief(change.after)}</ins>
               </dd>
             </div>
           ))}
@@ -280,7 +288,7 @@ export function InstancePage({ machine, name }: { machine: string; name: string 
   const [round, setRound] = useState(0);
   const [history, setHistory] = useState<LogEntry[]>([]);
   const loaded = useResource<Instance>(path, (signal) => get(path, signal), 2000);
-  const beside = useResource<{ values: Record<string, Json> }>(`${path}/ephemerals`, (signal) => get(`${path}/ephemerals`, signal), 2000);
+  const beside = useResource<{ values: Record<string, Json> }>(loaded.data ? `${path}/ephemerals` : '', (signal) => get(`${path}/ephemerals`, signal), 2000);
   const changed = () => {
     setRound((before) => before + 1);
     loaded.reload();

@@ -63,10 +63,12 @@ export function InstancesPage() {
   const [machine, state, prefix, finished, cursor] = ['machine', 'state', 'prefix', 'finished', 'cursor'].map(
     (name) => place.query.get(name) ?? '',
   ) as [string, string, string, string, string];
-  const asked = query({ machine, state, prefix, finished, cursor, limit: kPage });
+  // Finished instances only grow in number, so the running ones are what is shown first.
+  const wanted = state || finished === 'any' ? '' : finished || 'false';
+  const asked = query({ machine, state, prefix, finished: wanted, cursor, limit: kPage });
   const page = useResource<InstancePage>(asked, (signal) => get(`/v1/instances${asked}`, signal), 2000);
   const states = known?.find((candidate) => candidate.name === machine)?.definition.states ?? [];
-  const filtered = Boolean(machine || state || prefix || finished);
+  const filtered = Boolean(machine || state || prefix || wanted);
   return (
     <>
       <Heading title="Instances" />
@@ -80,9 +82,9 @@ export function InstancesPage() {
               label="Progress"
               value={finished}
               options={[
-                ['', 'All'],
-                ['false', 'Running'],
+                ['', 'Running'],
                 ['true', 'Finished'],
+                ['any', 'All'],
               ]}
               onChange={(value) => refine(place, { finished: value })}
             />
@@ -92,7 +94,7 @@ export function InstancesPage() {
         {!page.data && !page.error && <Skeleton lines={8} />}
         {page.data?.instances.length === 0 && !page.data.next && (
           <Empty icon="instances" title={filtered ? 'No instance fits' : 'No instances yet'}>
-            {filtered ? <Link to="/instances">Show all</Link> : 'They appear here when a program or you begin them.'}
+            {filtered ? <Link to="/instances?finished=any">Show all</Link> : 'They appear here when a program or you begin them.'}
           </Empty>
         )}
         {page.data && page.data.instances.length > 0 && <Rows instances={page.data.instances} oneMachine={machine !== ''} />}

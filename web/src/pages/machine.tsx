@@ -117,6 +117,7 @@ function Begin({ machine }: { machine: string }) {
 }
 
 function Events({ definition }: { definition: Definition }) {
+  const guards = definition.transitions.some((row) => row.guarded);
   return (
     <div class="table-place">
       <table>
@@ -125,7 +126,7 @@ function Events({ definition }: { definition: Definition }) {
             <th>Event</th>
             <th>From</th>
             <th>To</th>
-            <th class="end">Guard</th>
+            {guards && <th class="end">Guard</th>}
           </tr>
         </thead>
         <tbody>
@@ -139,7 +140,7 @@ function Events({ definition }: { definition: Definition }) {
                     <StateBadge machine={definition.name} state={row.from} />
                   </td>
                   <td>{row.internal ? <span class="quiet">stays</span> : <StateBadge machine={definition.name} state={row.to} />}</td>
-                  <td class="end quiet">{row.guarded ? 'guarded' : ''}</td>
+                  {guards && <td class="end quiet">{row.guarded ? 'guarded' : ''}</td>}
                 </tr>
               )),
           )}
@@ -188,7 +189,7 @@ export function MachinePage({ name }: { name: string }) {
   return (
     <>
       <Heading title={name} mono above="Machine">
-        <Link to={`/instances?machine=${encodeURIComponent(name)}`} class="button">
+        <Link to={`/instances?machine=${encodeURIComponent(name)}&finished=any`} class="button">
           {count(total)} instances
         </Link>
         {machine && may('operator') && <Begin machine={name} />}

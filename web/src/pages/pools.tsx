@@ -20,7 +20,7 @@ function PoolCard({ pool, onChanged }: { pool: Pool; onChanged(): void }) {
         <strong class="number">{count(pool.granted)}</strong>
         <span class="quiet">of {count(pool.size)} permits in use</span>
       </p>
-      <div class="bar" role="meter" aria-label={`Permits of ${pool.name} in use`} aria-valuemin={0} aria-valuemax={pool.size} aria-valuenow={pool.granted}>
+      <div class="bar meter" role="meter" aria-label={`Permits of ${pool.name} in use`} aria-valuemin={0} aria-valuemax={pool.size} aria-valuenow={pool.granted}>
         <i class={`tint ${used >= 1 ? 'full' : ''}`} style={{ flex: `0 0 ${used * 100}%` }} />
       </div>
       {resize.problem && <Refusal problem={resize.problem} />}
