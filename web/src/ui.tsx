@@ -11,12 +11,16 @@ import { Link } from './router';
 import { useStore } from './store';
 import type { Definition, Json } from './types';
 
-/** The page's heading; the focus goes there when the page changes, so that it is read aloud. */
+let arrived = false;
+
+/** The page's heading; the focus goes there when the page changes, so that it is read aloud. Not at the first one,
+    where the browser begins at the top. */
 export function Heading(props: { title: string; above?: ComponentChildren; children?: ComponentChildren; mono?: boolean }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = props.title === 'Overview' ? 'Pawl' : `${props.title} · Pawl`;
-    if (document.activeElement === document.body || document.activeElement?.closest('nav')) heading.current?.focus();
+    if (arrived && (document.activeElement === document.body || document.activeElement?.closest('nav'))) heading.current?.focus();
+    arrived = true;
   }, [props.title]);
   return (
     <header class="heading">
@@ -174,6 +178,11 @@ export function brief(value: Json | undefined): string {
   if (value === undefined) return '—';
   const text = write(value).replace(/\s*\n\s*/g, ' ');
   return text.length > 80 ? `${text.slice(0, 79)}…` : text;
+}
+
+/** As a ref: where typing goes on. Browsers honour `autofocus` only once, and in dialogs. */
+export function takeFocus(element: HTMLElement | null): void {
+  element?.focus();
 }
 
 export function Field(props: { label: string; hint?: string; children: ComponentChildren }) {

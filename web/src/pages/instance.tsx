@@ -8,7 +8,7 @@ import { followLog, now, useResource } from '../live';
 import { Link } from '../router';
 import { useStore } from '../store';
 import type { HistoryPage, Instance, Json, LogEntry } from '../types';
-import { Ago, Card, Code, Empty, Field, Heading, Refusal, Skeleton, StateBadge, brief, useAction } from '../ui';
+import { Ago, Card, Code, Empty, Field, Heading, Refusal, Skeleton, StateBadge, brief, takeFocus, useAction } from '../ui';
 
 const kPage = 50;
 const kChanges = 8;
@@ -63,7 +63,7 @@ function EventForm(props: { instance: Instance; event: string; example: Json | u
         </Refusal>
       )}
       <Field label={`Payload of ${event}`} hint="JSON; what is left out has its default.">
-        <textarea name="payload" rows={Math.min(10, payload.split('\n').length + 1)} autoFocus spellcheck={false} class="mono" value={payload} onInput={(typed) => setPayload(typed.currentTarget.value)} />
+        <textarea name="payload" rows={Math.min(10, payload.split('\n').length + 1)} ref={takeFocus} spellcheck={false} class="mono" value={payload} onInput={(typed) => setPayload(typed.currentTarget.value)} />
       </Field>
       <label class="check">
         <input type="checkbox" checked={guarded} onChange={(changed) => setGuarded(changed.currentTarget.checked)} />
