@@ -108,7 +108,8 @@ export default (place, host) => {
       event.preventDefault();
       host.go(link.href);
     };
-    row.append(make('td', data.item), make('td', data.city), make('td', money(data.cents), 'number'), make('td'));
+    const price = make('td', money(data.cents), 'number');
+    row.append(make('td', data.item), make('td', data.city), price, make('td'));
     row.lastChild.append(link);
     rows.prepend(row);
     if (rows.rows.length > 20) rows.lastChild.remove();

@@ -6,6 +6,7 @@
 """
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77
 PATIENCE = 280
+UNREACHABLE = r"ENOTFOUND|EAI_AGAIN|ECONN|ETIMEDOUT|ENETUNREACH|ERR_SOCKET"
 
 
 def skip(why):
@@ -33,7 +35,9 @@ def install(place):
         if done.returncode != 0:
             (place / "package-lock.json").unlink()  # so that the next run tries again
             print(done.stdout + done.stderr)
-            skip("npm cannot install playwright-core")
+            if re.search(UNREACHABLE, done.stderr):
+                skip("npm does not reach its registry")
+            sys.exit(1)
 
 
 def main():

@@ -18,6 +18,7 @@ import sys
 MOST_BYTES = 120 * 1024
 SKIPPED = 77
 PATIENCE = 240
+UNREACHABLE = r"ENOTFOUND|EAI_AGAIN|ECONN|ETIMEDOUT|ENETUNREACH|ERR_SOCKET"
 TOP = ["index.html", "package-lock.json", "package.json", "tsconfig.json", "vite.config.ts"]
 ADVICE = "run `npm ci --ignore-scripts && npm run build` in web/ and commit web/dist"
 
@@ -74,9 +75,12 @@ def rebuild(web, place):
     if not installed.is_file() or installed.read_text(encoding="utf-8") != lock:
         done = subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=place, check=False,
                               capture_output=True, text=True, timeout=PATIENCE)
-        if done.returncode != 0:
-            print(f"SKIPPED: npm cannot install what web/package-lock.json lists\n{done.stdout}{done.stderr}")
+        if done.returncode != 0 and re.search(UNREACHABLE, done.stderr):
+            print(f"SKIPPED: npm does not reach its registry\n{done.stderr}")
             sys.exit(SKIPPED)
+        if done.returncode != 0:
+            yield f"npm cannot install what web/package-lock.json lists:\n{done.stdout}{done.stderr}"
+            return
         installed.write_text(lock, encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PAWL_WEB_")}
     done = subprocess.run(["npm", "run", "build"], cwd=place, env=environment, check=False, capture_output=True,
