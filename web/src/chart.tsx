@@ -21,7 +21,7 @@ function options(width: number, height: number): uPlot.Options {
   return {
     width,
     height,
-    padding: [12, 8, 0, 0],
+    padding: [12, 26, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { size: 7, fill: line } },
     scales: {

@@ -71,7 +71,7 @@ function EventForm(props: { instance: Instance; event: string; example: Json | u
       </label>
       <div class="form-end">
         <button type="button" onClick={props.onDone}>
-          Cancel
+          Close
         </button>
         <button class="primary" disabled={sending.busy}>
           Send {event}
