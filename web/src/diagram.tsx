@@ -44,6 +44,7 @@ export interface Step {
 
 const kStart = '\u0000start';
 const kLine = 16;
+const kLeastScale = 0.8; // smaller letters are not read any more
 
 const canvas = document.createElement('canvas').getContext('2d');
 
@@ -186,21 +187,26 @@ function Node({ definition, state, box, value }: { definition: Definition; state
 
 /** `steps` are those of the last moments, the newest last. */
 export default function Diagram({ definition, counts, steps }: { definition: Definition; counts: Counts; steps: Step[] }) {
-  const [tall, setTall] = useState(() => matchMedia('(max-width: 760px)').matches);
+  const place = useRef<HTMLDivElement>(null);
+  const [room, setRoom] = useState(0);
   useEffect(() => {
-    const media = matchMedia('(max-width: 760px)');
-    const changed = () => setTall(media.matches);
-    media.addEventListener('change', changed);
-    return () => media.removeEventListener('change', changed);
+    const element = place.current;
+    if (!element) return undefined;
+    const resize = new ResizeObserver(() => setRoom(element.clientWidth));
+    resize.observe(element);
+    return () => resize.disconnect();
   }, []);
-  const drawn = useMemo(() => layOut(definition, tall), [definition, tall]);
+  // From left to right where that can be read, else from top to bottom.
+  const wide = useMemo(() => layOut(definition, false), [definition]);
+  const fits = room === 0 || wide.width * kLeastScale <= room;
+  const drawn = useMemo(() => (fits ? wide : layOut(definition, true)), [definition, wide, fits]);
   const moving = steps.flatMap((step) => taken(drawn, step).map((edge) => ({ number: step.number, edge })));
   const hot = new Set(moving.map(({ edge }) => edge.id));
   const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
   const start = drawn.nodes.get(kStart);
   return (
-    <div class="diagram">
-      <svg viewBox={`0 0 ${drawn.width} ${drawn.height}`} width={drawn.width} height={drawn.height} role="group" aria-label={`State diagram of ${definition.name}`}>
+    <div class="diagram" ref={place}>
+      <svg viewBox={`0 0 ${drawn.width} ${drawn.height}`} width={drawn.width} height={drawn.height} style={{ minWidth: `${drawn.width * kLeastScale}px` }} role="group" aria-label={`State diagram of ${definition.name}`}>
         <defs>
           {['tip', 'tip-hot'].map((id) => (
             <marker key={id} id={id} viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse">

@@ -101,7 +101,7 @@ export function tint(definition: Definition | undefined, state: string): { class
   if (!definition || !found) return { class: 'tint grey', style: {} };
   const alike = definition.states.filter((known) => known.terminal === found.terminal);
   const place = alike.indexOf(found);
-  if (found.terminal) return { class: 'tint grey', style: { '--step': String(place) } };
+  if (found.terminal) return { class: 'tint grey', style: { '--step': String(place * Math.min(1, 3 / alike.length)) } };
   const step = Math.min(36, 220 / Math.max(1, alike.length));
   return { class: 'tint', style: { '--hue': String((272 - place * step + 360) % 360) } };
 }

@@ -97,6 +97,11 @@ export function InstancesPage() {
             {filtered ? <Link to="/instances?finished=any">Show all</Link> : 'They appear here when a program or you begin them.'}
           </Empty>
         )}
+        {page.data?.instances.length === 0 && page.data.next && (
+          <Empty icon="search" title="None among the first that were looked at">
+            The next page looks further.
+          </Empty>
+        )}
         {page.data && page.data.instances.length > 0 && <Rows instances={page.data.instances} oneMachine={machine !== ''} />}
         {page.data && (cursor || page.data.next) && (
           <div class="pager">
