@@ -6,8 +6,8 @@ import { PasswordForm } from './login';
 
 const roles: Record<string, string> = {
   viewer: 'Reads everything, changes nothing.',
-  operator: 'Also begins instances, sends events and resizes pools.',
-  admin: 'Also manages users and tokens.',
+  operator: 'Reads everything, begins instances, sends events and resizes pools.',
+  admin: 'Does everything, and manages users and tokens.',
 };
 
 export function AccountPage() {
