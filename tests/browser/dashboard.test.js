@@ -25,7 +25,10 @@ after(async () => {
 const heading = (page, text) => page.getByRole('heading', { level: 1, name: text, exact: true }).waitFor();
 const link = (page, name) => page.getByRole('navigation').getByRole('link', { name });
 const shownState = (page, state) => page.getByRole('status', { name: 'State' }).getByText(state, { exact: true }).waitFor();
-const loaded = (page) => page.waitForFunction(() => !document.querySelector('.skeleton'));
+const loaded = (page) =>
+  page.waitForFunction(() => !document.querySelector('.skeleton')).catch((failure) => {
+    throw new Error(`${page.url()} did not load; unanswered: ${[...page.unanswered].join(', ')}`, { cause: failure });
+  });
 
 async function logIn(page, user, password) {
   await page.getByLabel('User').fill(user);

@@ -91,7 +91,10 @@ export async function startBrowser() {
       });
       page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error.stack}`));
       const { origin } = new URL(url);
+      page.unanswered = new Set();
+      for (const end of ['requestfinished', 'requestfailed']) page.on(end, (request) => page.unanswered.delete(request.url()));
       page.on('request', (request) => {
+        page.unanswered.add(request.url());
         if (new URL(request.url()).origin !== origin) strangers.add(request.url());
       });
       await page.goto(url);

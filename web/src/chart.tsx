@@ -50,12 +50,18 @@ export default function Chart({ onHover }: { onHover(text: string): void }) {
       const value = drawn.cursor.idx == null ? undefined : drawn.data[1]?.[drawn.cursor.idx];
       onHover(value == null ? '' : `${rate(value)}/s`);
     };
+    // A place that is not laid out has no size to draw in.
+    const drawable = () => element.clientWidth > 0 && element.clientHeight > 0;
     const make = () => {
       plot?.destroy();
-      plot = new uPlot({ ...options(element.clientWidth, element.clientHeight), hooks: { setCursor: [hover] } }, data(), element);
+      plot = undefined;
+      if (drawable()) plot = new uPlot({ ...options(element.clientWidth, element.clientHeight), hooks: { setCursor: [hover] } }, data(), element);
     };
     make();
-    const resize = new ResizeObserver(() => plot?.setSize({ width: element.clientWidth, height: element.clientHeight }));
+    const resize = new ResizeObserver(() => {
+      if (!plot) make();
+      else if (drawable()) plot.setSize({ width: element.clientWidth, height: element.clientHeight });
+    });
     resize.observe(element);
     const unfollow = [samples.follow(() => plot?.setData(data())), onColours(make)];
     return () => {
