@@ -9,7 +9,7 @@ FAULT ?= engine
 export JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run build test test-long sim crash bench format lint clean
+.PHONY: help setup run examples build test test-long sim crash bench format lint clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,7 +23,10 @@ build: setup ## build the release preset; leaves the command at build/pawl
 	@cmake --build --preset release -j $(JOBS)
 	@ln -sfn release/pawl build/pawl
 
-run: build ## build and show every example with its output
+run: build ## build and start the server with demo data; prints the dashboard's address (PORT=n: another port)
+	@scripts/run-demo build/pawl build/run
+
+examples: build ## build and show every example with its output
 	@scripts/run-examples build/release/examples
 
 test: setup ## all tests: release, address+undefined, thread sanitizer, short fuzz and simulation

@@ -2,6 +2,7 @@
 // A system brings everything it needs: a machine with work, a table, a route, a verb, a metric and a page.
 #include <filesystem>
 #include <iostream>
+#include <limits>
 
 #include "pawl/server.hpp"
 #include "pawl/system.hpp"
@@ -79,7 +80,11 @@ class Hello final : public pawl::System {
 
   std::optional<pawl::Page> page() override {
     return pawl::Page{.title = "Guest book",
-                      .script = "export default (place) => { place.textContent = 'Hello'; };\n"};
+                      .script =
+                          "export default async (place, host) => {\n"
+                          "  const { lines } = await host.get('/v1/hello/book');\n"
+                          "  place.textContent = lines.join(' ');\n"
+                          "};\n"};
   }
 };
 // excerpt end
@@ -88,7 +93,8 @@ static std::string get(pawl::Server& server, std::string path) {
   return server.handle({.path = std::move(path)}).body;
 }
 
-int main() {
+/// With an argument it stays until its input ends, so that the page can be looked at.
+int main(int arguments, char**) {
   const std::filesystem::path place = "hello";  // a directory of its own, removed at the end
   std::filesystem::create_directory(place);
   {
@@ -115,11 +121,18 @@ int main() {
     const auto metrics = get(*server, "/metrics");
     std::cout << metrics.substr(metrics.find("\nhello_greeted") + 1);
     hello.verbs().front().run({"Ada"});
+    if (arguments > 1) {
+      std::cout << "http://127.0.0.1:" << server->port() << "/systems/hello" << std::endl;
+      std::cin.ignore(std::numeric_limits<std::streamsize>::max());
+    }
   }
   std::filesystem::remove_all(place);
 }
 
 // prints: {"lines":["Hello, Ada!","Hello, Max!"]}
-// prints: export default (place) => { place.textContent = 'Hello'; };
+// prints: export default async (place, host) => {
+// prints:   const { lines } = await host.get('/v1/hello/book');
+// prints:   place.textContent = lines.join(' ');
+// prints: };
 // prints: hello_greeted 2
 // prints: Ada waves

@@ -48,6 +48,10 @@ class Auth : public System {
 
   /// After `start`: where nobody has chosen a password for the first administrator yet, a fresh one.
   virtual std::optional<FirstLogin> first_login() const = 0;
+
+  /// After `start`: a fresh code that logs the first administrator in, once, within an hour, in place of the
+  /// one made before; for a link that is shown to whoever runs the server. Nothing where that user is gone.
+  virtual std::optional<std::string> make_login_code() = 0;
 };
 
 std::unique_ptr<Auth> make_auth(AuthOptions options = {});

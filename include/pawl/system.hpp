@@ -43,8 +43,9 @@ struct Page {
 };
 
 /// Made in `main` and given to the server. The order of the calls: `add_machines`, `tables` and `pools`
-/// before the engine opens; `start` when it is open; `routes` and `page` when the server starts; then
-/// `write_metrics` from any thread; `stop` before the engine closes.
+/// before the engine opens; `start` when it is open, which is after interrupted work has begun to run again;
+/// `routes` and `page` when the server starts; then `write_metrics` from any thread; `stop` before the engine
+/// closes.
 class System {
  public:
   System() = default;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "server/auth_machines.hpp"
 #include "server/auth_sessions.hpp"
@@ -22,6 +23,7 @@ constexpr std::string_view kTokenPrefix = "pawl_";
 constexpr std::size_t kLeastPassword = 12;
 constexpr std::size_t kMostPassword = 256;
 constexpr std::size_t kMostListed = 1000;
+constexpr Duration kCodeLife = std::chrono::hours(1);
 
 /// The value of a cookie; empty where there is none.
 std::string_view cookie_of(const http::Request& request) {
@@ -61,6 +63,7 @@ class AuthSystem final : public Auth {
 
   Result<void> start(Runtime& runtime, Engine& engine) override;
   std::optional<FirstLogin> first_login() const override { return first_; }
+  std::optional<std::string> make_login_code() override;
   Result<void> authenticate(http::Request& request, const http::Route& route) override;
   std::vector<http::Route> routes(Engine&) override;
 
@@ -70,6 +73,8 @@ class AuthSystem final : public Auth {
   Result<UserData> active_user(std::string_view name) const;
 
   Result<http::Response> log_in(const http::Request& request);
+  Result<http::Response> log_in_with_code(const http::Request& request);
+  Result<http::Response> logged_in(const http::Request& request, Login login, const UserData& known);
   Result<http::Response> log_out(const http::Request& request);
   Result<http::Response> who_am_i(const http::Request& request);
   Result<http::Response> change_password(const http::Request& request);
@@ -90,6 +95,9 @@ class AuthSystem final : public Auth {
   std::string decoy_;  // compared with where there is no such user, so that the time does not tell
   Logins logins_;
   Failures failures_;
+  std::mutex code_mutex_;
+  std::string code_digest_;  // empty: there is none that is good
+  Instant code_until_{};
 };
 
 /// As long as the first administrator has not chosen a password, each start gives a fresh one.
@@ -167,17 +175,18 @@ Result<void> AuthSystem::by_cookie(http::Request& request, const http::Route& ro
   }
   request.user = login->user;
   // A one-time password is good for one thing: choosing a password.
-  if (!known->one_time) {
+  const bool must_change = known->one_time && !login->by_code;
+  if (!must_change) {
     PAWL_TRY(request.role, http::parse_role(known->role));
   }
-  if (route.method != http::Method::get && route.id != "log_in" &&
+  if (route.method != http::Method::get && route.id != "log_in" && route.id != "log_in_with_code" &&
       !same_text(login->csrf, request.header(kCsrfHeader))) {
     return fail(Code::forbidden,
                 fmt::format("a request with a login cookie needs the header {} that the login "
                             "returned",
                             kCsrfHeader));
   }
-  if (known->one_time && route.role != http::Role::anyone) {
+  if (must_change && route.role != http::Role::anyone) {
     return fail(Code::forbidden, "the one-time password must be changed first, at /v1/password");
   }
   return {};
@@ -196,12 +205,48 @@ Result<http::Response> AuthSystem::log_in(const http::Request& request) {
     failures_.note(request.remote, runtime_->instant());
     return fail(wrong_login());
   }
-  const auto csrf = random_secret();
-  const auto cookie =
-      logins_.add({.user = name, .csrf = csrf, .until = runtime_->instant() + options_.session});
+  return logged_in(request, {.user = name}, *known);
+}
+
+std::optional<std::string> AuthSystem::make_login_code() {
+  const auto first = active_user(kFirstUser);
+  if (!first || first->role != "admin") return std::nullopt;
+  auto code = random_secret();
+  const std::lock_guard lock(code_mutex_);
+  code_digest_ = digest(code);
+  code_until_ = runtime_->instant() + kCodeLife;
+  return code;
+}
+
+Result<http::Response> AuthSystem::log_in_with_code(const http::Request& request) {
+  if (failures_.blocked(request.remote, runtime_->instant())) {
+    return fail(Code::rate_limited, "too many attempts from this address failed; wait a minute");
+  }
+  PAWL_TRY(const auto body, Body::parse(request, {"code"}));
+  PAWL_TRY(const auto code, body.text("code"));
+  {
+    const std::lock_guard lock(code_mutex_);
+    const bool right =
+        !code_digest_.empty() && runtime_->instant() < code_until_ && same_text(code_digest_, digest(code));
+    if (!right) {
+      failures_.note(request.remote, runtime_->instant());
+      return fail(Code::unauthenticated, "the login link is unknown, was used already or is too old");
+    }
+    code_digest_.clear();
+  }
+  PAWL_TRY(const auto known, active_user(kFirstUser));
+  return logged_in(request, {.user = std::string(kFirstUser), .by_code = true}, known);
+}
+
+Result<http::Response> AuthSystem::logged_in(const http::Request& request, Login login,
+                                             const UserData& known) {
+  login.csrf = random_secret();
+  login.until = runtime_->instant() + options_.session;
+  const auto cookie = logins_.add(login);
   JsonWriter out;
-  out.begin_object().key("user").string(name).key("role").string(known->role);
-  out.key("csrf").string(csrf).key("must_change_password").boolean(known->one_time).end_object();
+  out.begin_object().key("user").string(login.user).key("role").string(known.role);
+  out.key("csrf").string(login.csrf).key("must_change_password").boolean(known.one_time && !login.by_code);
+  out.end_object();
   PAWL_TRY(auto response, http::json(out.take()));
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.session).count();
   response.headers.emplace_back("Set-Cookie", set_cookie(cookie, request.secure, seconds));
@@ -353,6 +398,15 @@ std::vector<http::Route> AuthSystem::own_routes() {
        .response = schema_ref("LoggedIn"),
        .errors = {Code::unauthenticated, Code::rate_limited},
        .run = [this](const http::Request& request) { return log_in(request); }},
+      {.method = http::Method::post,
+       .path = "/v1/login/code",
+       .id = "log_in_with_code",
+       .summary = "Log in with the code of a login link, which is good once",
+       .role = http::Role::anyone,
+       .request = schema_ref("LogInWithCode"),
+       .response = schema_ref("LoggedIn"),
+       .errors = {Code::unauthenticated, Code::rate_limited},
+       .run = [this](const http::Request& request) { return log_in_with_code(request); }},
       {.method = http::Method::post,
        .path = "/v1/logout",
        .id = "log_out",

@@ -18,6 +18,7 @@ struct Login {
   std::string user;
   std::string csrf;
   Instant until{};
+  bool by_code = false;  // not by the password, which may be a one-time password that must be changed
 };
 
 /// Thread-safe. Kept by digest, so that memory does not hold what a browser sends.

@@ -22,6 +22,7 @@ struct Config {
   std::string data = "pawl-data";
   bool demo = false;
   bool auth = true;
+  bool login_link = false;
   std::vector<std::string> systems{};
   LogLevel log_level = LogLevel::info;
   LogFormat log_format = LogFormat::text;

@@ -6,6 +6,8 @@
 
 #include <array>
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <string>
 
 #include "pawl/machine.hpp"
@@ -75,6 +77,62 @@ constexpr std::array kCities{"Lisbon", "Oslo", "Kyoto", "Quito", "Nairobi", "Wel
 constexpr Duration kPace = 700ms;
 constexpr const char* kCouriers = "demo_couriers";
 
+// The shop window: docs/dashboard.md describes what a page is given.
+constexpr const char* kPage = R"js(
+const make = (name, text, className) =>
+  Object.assign(document.createElement(name), { textContent: text ?? '', className: className ?? '' });
+const money = (cents) => (Number(cents) / 100).toFixed(2);
+
+export default (place, host) => {
+  const card = make('section', '', 'card flush');
+  const head = make('header', '', 'card-head');
+  const total = make('span', 'Nothing delivered yet', 'quiet number');
+  head.append(make('h2', 'Delivered lately'), total);
+  const table = make('table');
+  const titles = make('tr');
+  for (const title of ['Item', 'City', 'Price', 'Order']) titles.append(make('th', title));
+  const rows = make('tbody');
+  table.append(make('thead'), rows);
+  table.tHead.append(titles);
+  const scroll = make('div', '', 'table-place');
+  scroll.append(table);
+  card.append(head, scroll);
+  place.append(card);
+
+  let sum = 0;
+  host.follow({ machine: 'demo_order', state: 'delivered', recent: 300 }, ({ key, data }) => {
+    sum += Number(data.cents);
+    total.textContent = `${money(sum)} earned`;
+    const row = make('tr');
+    const link = make('a', key, 'mono');
+    link.href = `/instances/demo_order/${encodeURIComponent(key)}`;
+    link.onclick = (event) => {
+      event.preventDefault();
+      host.go(link.href);
+    };
+    const price = make('td', money(data.cents), 'number');
+    row.append(make('td', data.item), make('td', data.city), price, make('td'));
+    row.lastChild.append(link);
+    rows.prepend(row);
+    if (rows.rows.length > 20) rows.lastChild.remove();
+  });
+
+  const order = make('button', 'Order a teapot', 'primary');
+  order.disabled = !host.may('operator');
+  if (order.disabled) order.title = 'Ordering needs the role operator';
+  order.onclick = async () => {
+    const key = `teapot-${Date.now().toString(36)}`;
+    await host.send('POST', '/v1/instances/demo_order', {
+      key, data: { item: 'teapot', city: 'Lisbon', cents: 2400, pack_seconds: 5 } });
+    await host.send('POST', `/v1/instances/demo_order/${key}/events`, { event: 'Checkout' });
+    host.go(`/instances/demo_order/${key}`);
+  };
+  const bar = make('p');
+  bar.append(order);
+  place.prepend(bar);
+};
+)js";
+
 class Demo final : public System {
  public:
   ~Demo() override { stop(); }
@@ -86,14 +144,9 @@ class Demo final : public System {
     machines.work<order, Charge>(
         "charge", [this](const WorkContext& context, const Charge& charge) { return pay(context, charge); },
         {.retry = {.retries = 3, .first = 500ms}, .failed = on_failure<ChargeFailed>()});
-    machines.work<order, Deliver>("deliver",
-                                  [this](const WorkContext& context, const Deliver&) -> Result<Reply> {
-                                    pause(context, 1s + std::chrono::milliseconds(runtime_->random() % 2000));
-                                    if (context.stop.stop_requested())
-                                      return fail(Code::cancelled, "the courier was called back");
-                                    return reply(Delivered{});
-                                  },
-                                  {.pool = kCouriers});
+    machines.work<order, Deliver>(
+        "deliver", [this](const WorkContext& context, const Deliver&) { return deliver(context); },
+        {.pool = kCouriers});
   }
   std::map<std::string, std::uint32_t> pools() const override { return {{kCouriers, 3}}; }
 
@@ -106,9 +159,15 @@ class Demo final : public System {
              }}};
   }
 
+  std::optional<Page> page() override { return Page{.title = "Shop", .script = kPage}; }
+
   Result<void> start(Runtime& runtime, Engine& engine) override {
-    runtime_ = &runtime;
     engine_ = &engine;
+    {
+      const std::lock_guard lock(mutex_);
+      runtime_ = &runtime;
+    }
+    started_.notify_all();
     lane_ = runtime.open_lane("demo");
     lane_->post([this] { next_order(); });
     return {};
@@ -116,12 +175,26 @@ class Demo final : public System {
   void stop() override { lane_.reset(); }
 
  private:
+  /// Waits for `start`: work that was interrupted runs again as soon as the engine is open, which is earlier.
+  bool may_begin(const WorkContext& context) {
+    std::unique_lock lock(mutex_);
+    return started_.wait(lock, context.stop, [&] { return runtime_ != nullptr; });
+  }
+
   /// The bank is busy now and then, and refuses the dearest.
   Result<Reply> pay(const WorkContext& context, const Charge& charge) {
+    if (!may_begin(context)) return fail(Code::cancelled, "the shop did not open");
     pause(context, std::chrono::milliseconds(200 + runtime_->random() % 800));
     if (charge.cents > 9500) return fail(Code::invalid_argument, "the card's limit is 95.00");
     if (runtime_->random() % 8 == 0) return fail(Code::timed_out, "the bank is busy");
     return reply(Charged{.receipt = context.request_id()});
+  }
+
+  Result<Reply> deliver(const WorkContext& context) {
+    if (!may_begin(context)) return fail(Code::cancelled, "the shop did not open");
+    pause(context, 1s + std::chrono::milliseconds(runtime_->random() % 2000));
+    if (context.stop.stop_requested()) return fail(Code::cancelled, "the courier was called back");
+    return reply(Delivered{});
   }
 
   void pause(const WorkContext& context, Duration time) {
@@ -143,7 +216,9 @@ class Demo final : public System {
     lane_->after(kPace, [this] { next_order(); });
   }
 
-  Runtime* runtime_ = nullptr;
+  std::mutex mutex_;
+  std::condition_variable_any started_;
+  Runtime* runtime_ = nullptr;  // not changed any more once it is set
   Engine* engine_ = nullptr;
   std::unique_ptr<Lane> lane_;
 };

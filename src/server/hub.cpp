@@ -2,6 +2,7 @@
 #include "server/hub.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include "server/feed_stream.hpp"
 
@@ -40,6 +41,16 @@ Hub::Hub(Runtime& runtime, Engine& engine, const HttpLimits& limits, Logger log)
 }
 
 Hub::~Hub() { close(); }
+
+Result<std::string> Hub::cursor_before_now(std::int64_t count) const {
+  PAWL_TRY(const auto subscription, engine_.subscribe(""));
+  // <incarnation>.<sequence number>, of which only the number is changed.
+  const auto now = subscription.cursor();
+  const auto number = now.rfind('.') + 1;
+  std::int64_t seq = 0;
+  std::from_chars(now.data() + number, now.data() + now.size(), seq);
+  return now.substr(0, number) + std::to_string(std::max<std::int64_t>(seq - count, 0));
+}
 
 Result<std::shared_ptr<http::Stream>> Hub::open(FeedFilter filter, const std::string& cursor) {
   const auto now = engine_.stats().last_seq;

@@ -127,6 +127,7 @@ void write_http(MetricsText& out, const Router& router, const WireCounters* wire
     }
   };
   for (const auto& entry : router.entries()) by_class(entry.route.id, *entry.counters);
+  by_class("dashboard", router.fallen_back());
   by_class("none", router.unmatched());
   out.histogram("pawl_http_request_seconds", "Time from the request to its answer, by route.");
   for (const auto& entry : router.entries()) {

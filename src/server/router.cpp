@@ -229,6 +229,12 @@ void Router::handle(http::Request request, std::move_only_function<void(http::Re
   const auto begun = runtime_.instant();
   auto match = find(request);
   if (!match) {
+    if (fallback_ && request.method == http::Method::get && match.error().code() == Code::unknown_route) {
+      if (auto response = fallback_(request)) {
+        fallen_back_.note(response->status, runtime_.instant() - begun);
+        return reply(*std::move(response));
+      }
+    }
     auto response = to_response(match.error());
     unmatched_.note(response.status, runtime_.instant() - begun);
     return reply(std::move(response));

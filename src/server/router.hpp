@@ -56,6 +56,10 @@ class Router {
   /// Errors: `invalid_argument` for a route without a handler, or an id or (method, path) used twice.
   Result<void> add(http::Route route);
   void authenticate_with(Authenticate authenticate) { authenticate_ = std::move(authenticate); }
+  /// Asked for a GET that no route takes; where it has nothing either, the request is refused.
+  void fall_back_to(std::function<std::optional<http::Response>(const http::Request&)> fallback) {
+    fallback_ = std::move(fallback);
+  }
   /// Called after every request that may have changed something.
   void audit_with(std::function<void(const http::Request&, const http::Route&, int status)> audit) {
     audit_ = std::move(audit);
@@ -67,6 +71,8 @@ class Router {
   const std::vector<Entry>& entries() const { return entries_; }
   /// Requests that found no route.
   const RouteCounters& unmatched() const { return unmatched_; }
+  /// Requests that the fallback answered.
+  const RouteCounters& fallen_back() const { return fallen_back_; }
 
  private:
   struct Match {
@@ -89,7 +95,9 @@ class Router {
   Running running_;
   std::vector<Entry> entries_;
   RouteCounters unmatched_;
+  RouteCounters fallen_back_;
   Authenticate authenticate_;
+  std::function<std::optional<http::Response>(const http::Request&)> fallback_;
   std::function<void(const http::Request&, const http::Route&, int status)> audit_;
   std::unique_ptr<Workers> workers_;  // last: its jobs use the rest
 };

@@ -14,6 +14,7 @@ namespace pawl::server {
 namespace {
 
 constexpr std::size_t kMostPage = 1000;
+constexpr std::size_t kMostScanned = 20'000;  // instances looked at for one page of a key's prefix
 
 const Definition* find_definition(const Engine& engine, std::string_view machine) {
   const auto all = engine.definitions();
@@ -69,9 +70,30 @@ Result<ListQuery> list_query(const Engine& engine, const http::Request& request)
   return query;
 }
 
+/// A page of instances whose keys begin with `prefix`. Looks at a bounded number of instances, so a page may
+/// have fewer than asked for, or none, and others behind it.
+Result<InstancePage> list_with_prefix(const Engine& engine, ListQuery query, std::string_view prefix) {
+  if (prefix.empty()) return engine.list(query);
+  InstancePage found;
+  const auto limit = query.limit;
+  for (std::size_t seen = 0; seen < kMostScanned && found.instances.size() < limit;) {
+    // Never more than still fit, so that the cursor is behind the last one that is shown.
+    query.limit = limit - found.instances.size();
+    PAWL_TRY(auto page, engine.list(query));
+    seen += page.instances.size();
+    for (auto& instance : page.instances) {
+      if (instance.key.starts_with(prefix)) found.instances.push_back(std::move(instance));
+    }
+    found.next = page.next;
+    query.cursor = page.next;
+    if (page.next.empty()) break;
+  }
+  return found;
+}
+
 Result<http::Response> list_instances(const Engine& engine, const http::Request& request) {
   PAWL_TRY(const auto query, list_query(engine, request));
-  PAWL_TRY(const auto page, engine.list(query));
+  PAWL_TRY(const auto page, list_with_prefix(engine, query, request.parameter("prefix")));
   JsonWriter out;
   out.begin_object().key("instances").begin_array();
   for (const auto& instance : page.instances) {
@@ -165,6 +187,8 @@ http::Route list_route(Engine& engine) {
       .summary = "Instances in the order of their creation, page by page",
       .query = {{.name = "machine", .description = "only of this machine"},
                 {.name = "state", .description = "only in this state"},
+                {.name = "prefix",
+                 .description = "only keys that begin so; a page may then be short although there is a next"},
                 {.name = "partition", .description = "only of this partition"},
                 {.name = "finished",
                  .description = "only (un)finished ones",

@@ -11,6 +11,7 @@
 namespace pawl::server {
 namespace {
 
+constexpr std::int64_t kMostRecent = 1000;
 constexpr std::size_t kScan = 1000;  // instances looked at for one page of timers
 
 Result<http::Response> list_timers(const Engine& engine, const http::Request& request) {
@@ -84,6 +85,14 @@ Result<http::Response> get_stats(const Engine& engine) {
   return http::json(out.take());
 }
 
+/// A stream that begins with the last `count` entries, or with all that are kept.
+Result<std::shared_ptr<http::Stream>> open_recent(Hub& hub, FeedFilter filter, std::int64_t count) {
+  PAWL_TRY(const auto cursor, hub.cursor_before_now(count));
+  auto stream = hub.open(filter, cursor);
+  if (!stream && stream.error().code() == Code::cursor_expired) return hub.open(std::move(filter), "begin");
+  return stream;
+}
+
 Result<http::Response> open_events(Hub& hub, const http::Request& request) {
   FeedFilter filter{.machine = request.parameter("machine"),
                     .key = request.parameter("key"),
@@ -95,7 +104,12 @@ Result<http::Response> open_events(Hub& hub, const http::Request& request) {
   // A browser that reconnects repeats the address and adds the header, which is the newer of the two.
   std::string cursor(request.header("Last-Event-ID"));
   if (cursor.empty()) cursor = request.parameter("after");
-  PAWL_TRY(auto stream, hub.open(std::move(filter), cursor));
+  PAWL_TRY(const auto recent, integer_parameter(request, "recent"));
+  if (recent > kMostRecent) {
+    return fail(Code::invalid_argument, fmt::format("the parameter \"recent\" is at most {}", kMostRecent));
+  }
+  PAWL_TRY(auto stream, recent != 0 && cursor.empty() ? open_recent(hub, std::move(filter), recent)
+                                                      : hub.open(std::move(filter), cursor));
   return http::Response{.content_type = "text/event-stream",
                         .headers = {{"X-Accel-Buffering", "no"}},
                         .stream = std::move(stream)};
@@ -155,7 +169,11 @@ std::vector<http::Route> event_routes(Hub& hub) {
                  {.name = "key", .description = "only of this instance; needs machine"},
                  {.name = "state", .description = "only entries that end in this state"},
                  {.name = "kind", .description = "created, fired, recovery, work, timer or message"},
-                 {.name = "after", .description = "a cursor, or begin; default: from now on"}},
+                 {.name = "after", .description = "a cursor, or begin; default: from now on"},
+                 {.name = "recent",
+                  .description = "without a cursor: begin with so many entries before now, as far as they "
+                                 "pass the filter",
+                  .schema = R"({"type":"integer","minimum":0,"maximum":1000})"}},
        .content_type = "text/event-stream",
        .errors = {Code::cursor_invalid, Code::cursor_expired, Code::invalid_argument},
        .run = [&hub](const http::Request& request) { return open_events(hub, request); }},

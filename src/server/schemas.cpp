@@ -97,6 +97,7 @@ constexpr std::string_view kStats = R"(
 std::vector<Named> auth_schemas() {
   return {
       {"LogIn", object("user {\"type\":\"string\"}\npassword {\"type\":\"string\"}")},
+      {"LogInWithCode", object("code {\"type\":\"string\"}")},
       {"LoggedIn", object(R"(user {"type":"string"}
                              role {"type":"string"}
                              csrf {"type":"string"}

@@ -21,6 +21,8 @@
 namespace pawl::server {
 namespace {
 
+constexpr std::string_view kAllSystems = "all";
+
 /// Threads inherit the mask, so signals reach only who asks for them here.
 sigset_t block_signals() {
   sigset_t signals;
@@ -35,6 +37,10 @@ sigset_t block_signals() {
 Result<std::vector<System*>> choose(const Config& config,
                                     const std::vector<std::unique_ptr<System>>& available) {
   auto wanted = config.systems;
+  if (std::ranges::find(wanted, kAllSystems) != wanted.end()) {
+    wanted.clear();
+    for (const auto& system : available) wanted.push_back(system->name());
+  }
   if (config.demo && std::ranges::find(wanted, "demo") == wanted.end()) wanted.emplace_back("demo");
   std::vector<std::string> known;
   for (const auto& system : available) known.push_back(system->name());
@@ -155,10 +161,15 @@ Result<void> serve(const Config& config, std::vector<std::unique_ptr<System>> av
   options.backups = (std::filesystem::path(config.data) / "backups").string();
   PAWL_TRY(auto server, Server::start(runtime, *engine, options));
   const auto host = options.listen.substr(0, options.listen.rfind(':'));
-  fmt::print("Pawl is ready: {}://{}:{}\n", options.certificate.empty() ? "http" : "https", host,
-             server->port());
+  const auto address =
+      fmt::format("{}://{}:{}", options.certificate.empty() ? "http" : "https", host, server->port());
+  fmt::print("Pawl is ready: {}\n", address);
   if (const auto first = auth ? auth->first_login() : std::nullopt) {
     fmt::print("First login: user {}, one-time password {}\n", first->user, first->password);
+  }
+  if (const auto code = auth && config.login_link ? auth->make_login_code() : std::nullopt) {
+    // Behind the #, so that it is neither sent nor logged on the way to the page.
+    fmt::print("Dashboard, logs you in once: {}/login#{}\n", address, *code);
   }
   std::fflush(stdout);
   notify_manager("READY=1");

@@ -11,6 +11,7 @@
 #include "pawl/json.hpp"
 #include "pawl/system.hpp"
 #include "server/backups.hpp"
+#include "server/dashboard.hpp"
 #include "server/hub.hpp"
 #include "server/router.hpp"
 #include "server/routes.hpp"
@@ -54,6 +55,21 @@ Result<void> only_local_names(http::Request& request, const http::Route&) {
   if (host.empty() || is_loopback(host.substr(0, colon))) return {};
   return fail(Code::forbidden, fmt::format("without auth the server answers to localhost only, not to \"{}\"",
                                            host.substr(0, 64)));
+}
+
+/// What /v1/me says where nobody is asked who they are.
+http::Route everybody_route() {
+  return {.path = "/v1/me",
+          .id = "who_am_i",
+          .summary = "Who asks, with which role",
+          .role = http::Role::anyone,
+          .response = server::schema_ref("Identity"),
+          .run_fast = [](const http::Request& request) -> Result<http::Response> {
+            JsonWriter out;
+            out.begin_object().key("user").string(request.user);
+            out.key("role").string(http::name(request.role)).end_object();
+            return http::json(out.take());
+          }};
 }
 
 /// Beyond this machine, only what proves who it is and what nobody on the way can read.
@@ -172,6 +188,7 @@ Result<void> Server::Body::add_routes() {
     for (auto& route : routes) PAWL_CHECK(router.add(std::move(route)));
   }
   PAWL_CHECK(add_own_routes());
+  if (options.auth == nullptr) PAWL_CHECK(router.add(everybody_route()));
   PAWL_TRY(document, server::openapi(router.entries()));
   return {};
 }
@@ -184,6 +201,7 @@ void Server::Body::guard() {
   } else if (!options.allow_insecure) {
     router.authenticate_with(only_local_names);
   }
+  router.fall_back_to(server::dashboard);
   router.audit_with([log = options.log](const http::Request& request, const http::Route& route, int status) {
     log.info("audit", {{"user", request.user},
                        {"from", request.remote},

@@ -138,6 +138,32 @@ TEST(Api, InstancesAreListedPageByPageAndFiltered) {
             R"({"instances":[]})");
 }
 
+TEST(Api, InstancesAreFoundByTheBeginningOfTheirKey) {
+  World world;
+  for (int i = 0; i < 30; ++i) world.engine->create<door>(fmt::format("{}-{}", i % 3, i)).value();
+  const auto first = world.call("GET", "/v1/instances?prefix=2-&limit=4");
+  const auto listed = [](const Answer& answer) {
+    std::vector<std::string> keys;
+    const auto document = JsonDocument::parse(answer.body).value();
+    const auto instances = *document.root().find("instances");
+    for (std::size_t i = 0; i < instances.size(); ++i)
+      keys.emplace_back(*instances.at(i).find("key")->as_string());
+    return keys;
+  };
+  EXPECT_THAT(listed(first), testing::ElementsAre("2-2", "2-5", "2-8", "2-11"));
+  const auto cursor = member(first.body, "next");
+  const auto rest =
+      world.call("GET", "/v1/instances?prefix=2-&limit=100&cursor=" + cursor.substr(1, cursor.size() - 2));
+  EXPECT_THAT(listed(rest), testing::ElementsAre("2-14", "2-17", "2-20", "2-23", "2-26", "2-29"));
+  EXPECT_EQ(member(rest.body, "next"), "");
+  EXPECT_EQ(world.call("GET", "/v1/instances?prefix=none").body, R"({"instances":[]})");
+}
+
+TEST(Api, WithoutAuthEverybodyIsAnAdministrator) {
+  World world;
+  EXPECT_EQ(world.call("GET", "/v1/me").body, R"({"user":"anonymous","role":"admin"})");
+}
+
 TEST(Api, WrongFiltersAreRefused) {
   World world;
   world.expect_problem(world.call("GET", "/v1/instances?limit=0"), 400, "invalid_argument");

@@ -146,6 +146,27 @@ TEST_F(AuthTest, TheOneTimePasswordIsGoodForChoosingAPasswordOnly) {
   world_.expect_problem(world_.call("GET", "/v1/machines", {}, once.headers()), 401, "unauthenticated");
 }
 
+TEST_F(AuthTest, ALoginCodeIsGoodOnceAndAtOnce) {
+  const auto body = fmt::format(R"({{"code":"{}"}})", auth_->make_login_code().value());
+  const auto answer = world_.call("POST", "/v1/login/code", body);
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(member(answer.body, "must_change_password"), "false");
+  const auto cookie = answer.header("Set-Cookie");
+  const Browser browser{cookie.substr(0, cookie.find(';')), text_of(answer.body, "csrf")};
+  // Although the administrator has a one-time password still.
+  EXPECT_EQ(world_.call("GET", "/v1/users", {}, browser.headers()).status, 200);
+  world_.expect_problem(world_.call("POST", "/v1/login/code", body), 401, "unauthenticated");
+}
+
+TEST_F(AuthTest, ANewLoginCodeReplacesTheOneBefore) {
+  const auto body = [](const std::string& code) { return fmt::format(R"({{"code":"{}"}})", code); };
+  const auto old = auth_->make_login_code().value();
+  const auto fresh = auth_->make_login_code().value();
+  world_.expect_problem(world_.call("POST", "/v1/login/code", body(old)), 401, "unauthenticated");
+  world_.expect_problem(world_.call("POST", "/v1/login/code", body("")), 401, "unauthenticated");
+  EXPECT_EQ(world_.call("POST", "/v1/login/code", body(fresh)).status, 200);
+}
+
 TEST_F(AuthTest, ACookieIsForThisSiteAloneAndOutOfReachOfScripts) {
   const auto first = auth_->first_login().value();
   const auto cookie = log_in_answer(first.user, first.password).header("Set-Cookie");

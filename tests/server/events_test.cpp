@@ -96,6 +96,34 @@ TEST(Events, ReadingFromTheBeginMeetsWhatHappensMeanwhileWithoutAGap) {
   for (int i = 1; i <= 2 * kEach; ++i) ASSERT_EQ(member(reader.next().data, "seq"), std::to_string(i));
 }
 
+TEST(Events, AReaderMayBeginWithTheNewestEntries) {
+  World world;
+  for (int i = 0; i < 5; ++i) world.engine->create<door>(fmt::format("d{}", i)).value();
+  Reader reader(world, "?recent=2");
+  EXPECT_EQ(member(reader.next().data, "key"), "\"d3\"");
+  EXPECT_EQ(member(reader.next().data, "key"), "\"d4\"");
+  world.engine->create<door>("later").value();
+  EXPECT_EQ(member(reader.next().data, "key"), "\"later\"");
+  Reader all(world, "?recent=1000");
+  EXPECT_EQ(member(all.next().data, "key"), "\"d0\"");
+  world.expect_problem(world.call("GET", "/v1/events?recent=1001"), 400, "invalid_argument");
+}
+
+TEST(Events, TheNewestEntriesAreThoseThatRetentionHasLeft) {
+  EngineOptions keeping_nothing;
+  keeping_nothing.keep = Duration(0);
+  World world({}, keeping_nothing);
+  for (int i = 0; i < 5; ++i) world.engine->create<door>(fmt::format("d{}", i)).value();
+  world.engine->retain().value();
+  Reader reader(world, "?recent=1000");
+  world.engine->create<door>("later").value();
+  while (true) {
+    const auto event = reader.next();
+    ASSERT_EQ(event.kind, "created") << event.data;
+    if (member(event.data, "key") == "\"later\"") break;
+  }
+}
+
 TEST(Events, FiltersLetOnlyTheirOwnPass) {
   World world;
   Reader one(world, "?machine=door&key=a");

@@ -159,8 +159,9 @@ std::string login_body(std::string_view password) {
   return fmt::format(R"({{"user":"admin","password":"{}"}})", password);
 }
 
-/// `browser` are the headers of a login, `id` names a token that may be revoked.
-std::vector<Case> auth_cases(const std::string& browser, const std::string& id) {
+/// `browser` are the headers of a login, `id` names a token that may be revoked, `code` is of a login link.
+std::vector<Case> auth_cases(const std::string& browser, const std::string& id, const std::string& code) {
+  const std::string link = fmt::format(R"({{"code":"{}"}})", code);
   const std::string large = R"({"user":")" + std::string(5000, 'x') + "\"}";
   const std::string user = R"({"role":"viewer","password":"chosen by another"})";
   const std::string made = R"({"name":"ci","role":"viewer"})";
@@ -171,6 +172,11 @@ std::vector<Case> auth_cases(const std::string& browser, const std::string& id) 
       {"log_in", 401, "POST", "/v1/login", login_body("wrong"), "", false},
       {"log_in", 413, "POST", "/v1/login", large, "", false},
       {"log_in", 415, "POST", "/v1/login", login_body("x"), kText, false},
+      {"log_in_with_code", 200, "POST", "/v1/login/code", link, "", false},
+      {"log_in_with_code", 400, "POST", "/v1/login/code", R"({"code":7})", "", false},
+      {"log_in_with_code", 401, "POST", "/v1/login/code", link, "", false},
+      {"log_in_with_code", 413, "POST", "/v1/login/code", large, "", false},
+      {"log_in_with_code", 415, "POST", "/v1/login/code", link, kText, false},
       {"log_out", 200, "POST", "/v1/logout"},
       {"who_am_i", 200, "GET", "/v1/me"},
       {"change_password", 400, "POST", "/v1/password", R"({"old":"x","new":"short"})", browser, false},
@@ -196,6 +202,7 @@ std::vector<Case> auth_cases(const std::string& browser, const std::string& id) 
       // Each failure but one of those that may fail; the next is refused unseen.
       {"log_in", 401, "POST", "/v1/login", login_body("wrong"), "", false},
       {"log_in", 429, "POST", "/v1/login", login_body(kLoginPassword), "", false},
+      {"log_in_with_code", 429, "POST", "/v1/login/code", link, "", false},
       {"change_password", 429, "POST", "/v1/password", change, browser, false},
   };
 }
@@ -210,7 +217,7 @@ class Paged final : public System {
 
 class OpenApi : public testing::Test {
  protected:
-  OpenApi() : auth_(make_auth(two_failures())), world_(options(&paged_, auth_.get()), keeping_nothing()) {
+  OpenApi() : auth_(make_auth(three_failures())), world_(options(&paged_, auth_.get()), keeping_nothing()) {
     const auto once = log_in(auth_->first_login()->password);
     world_.call("POST", "/v1/password",
                 fmt::format(R"({{"old":"{}","new":"{}"}})", auth_->first_login()->password, kLoginPassword),
@@ -241,10 +248,10 @@ class OpenApi : public testing::Test {
     const auto text = member(made.body, "token");
     return text.substr(1, text.size() - 2);
   }
-  static AuthOptions two_failures() {
+  static AuthOptions three_failures() {
     AuthOptions made;
     made.cheap_passwords = true;
-    made.failures = 2;  // auth_cases counts on it
+    made.failures = 3;  // auth_cases counts on it
     return made;
   }
   static ServerOptions options(System* system, Auth* auth) {
@@ -311,7 +318,8 @@ TEST_F(OpenApi, EveryRouteAndEveryDocumentedRefusalIsWhatTheDocumentSays) {
   std::set<std::string> exercised{"change_password 200"};
   auto cases = reading_cases(old_cursor_);
   for (auto& wanted : writing_cases()) cases.push_back(std::move(wanted));
-  for (auto& wanted : auth_cases(browser_, revocable_)) cases.push_back(std::move(wanted));
+  for (auto& wanted : auth_cases(browser_, revocable_, auth_->make_login_code().value()))
+    cases.push_back(std::move(wanted));
   for (const auto& wanted : cases) {
     run(wanted);
     exercised.insert(fmt::format("{} {}", wanted.operation, wanted.status));

@@ -139,6 +139,29 @@ class ServeTest(unittest.TestCase):
             status, mine = again.call("GET", "/v1/instances/demo_order/mine")
             self.assertEqual((status, mine["state"], mine["version"]), (200, "cancelled", 2))
 
+    def test_after_a_kill_interrupted_work_is_run_again(self):
+        with Server(self.place) as server:
+            server.call("POST", "/v1/instances/demo_order", {"key": "mine", "data": {"item": "lamp", "cents": 700}})
+            self.assertEqual(
+                server.call("POST", "/v1/instances/demo_order/mine/events", {"event": "Checkout"})[0], 200)
+            server.signal(signal.SIGKILL)
+            server.end()
+        with Server(self.place) as again:
+            _, stream = follow(again, "?machine=demo_order&key=mine&after=begin")
+            while not next_event(stream)["data"].count('"event":"Charge'):
+                pass
+
+    def test_a_login_link_is_printed_where_it_is_asked_for(self):
+        with Server(self.place, "auth: {login_link: true}\n") as server:
+            self.assertRegex(server.process.stdout.readline(), "^First login: ")
+            code = re.fullmatch(r"Dashboard, logs you in once: http://127\.0\.0\.1:\d+/login#(\S+)\n",
+                                server.process.stdout.readline())[1]
+            self.assertEqual(server.call("POST", "/v1/login/code", {"code": code})[0], 200)
+
+    def test_all_names_every_system(self):
+        with Server(self.place, "systems: [all]\n") as server:
+            self.assertIn("demo", [system["name"] for system in server.call("GET", "/v1/systems")[1]["systems"]])
+
     def test_sighup_reloads_what_can_be_reloaded_and_survives_a_wrong_file(self):
         with Server(self.place) as server:
             server.config.write_text("listen: 127.0.0.1:0\nlog: {level: trace}\n", encoding="utf-8")

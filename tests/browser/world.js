@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// A real server with the demo in a directory of its own, and a real browser that is watched: what it asks of whom,
+// and what it complains about.
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium } from 'playwright-core';
+
+const kPatience = 30_000;
+const screenshots = process.env.SCREENSHOTS;
+mkdirSync(screenshots, { recursive: true });
+
+/** Starts a program; resolves with what `pattern` found in its output. */
+async function start(program, parameters, directory, pattern) {
+  const child = spawn(program, parameters, { cwd: directory, stdio: ['pipe', 'pipe', 'pipe'] });
+  let printed = '';
+  let logged = '';
+  child.stderr.on('data', (text) => (logged = (logged + text).slice(-20_000)));
+  const found = await new Promise((resolve, reject) => {
+    child.stdout.on('data', (text) => {
+      printed += text;
+      const match = pattern.exec(printed);
+      if (match) resolve(match);
+    });
+    child.on('error', reject);
+    child.on('exit', (code) => reject(new Error(`${program} ended with ${code}: ${printed}${logged}`)));
+  });
+  const stop = () =>
+    new Promise((resolve) => {
+      child.on('exit', resolve);
+      child.stdin.end();
+      child.kill('SIGTERM');
+    });
+  return { found, stop };
+}
+
+export async function startServer() {
+  const directory = mkdtempSync(join(tmpdir(), 'pawl-browser-'));
+  const config = 'listen: 127.0.0.1:0\nsystems: [all]\nauth: {login_link: true}\nengine: {pools: {uplink: 4}}\n';
+  writeFileSync(join(directory, 'pawl.yaml'), config);
+  const pattern = /ready: (\S+)\n.*user (\S+), one-time password (\S+)\n.*once: (\S+)\n/s;
+  const { found, stop } = await start(process.env.PAWL, ['serve'], directory, pattern);
+  const [, url, user, password, link] = found;
+  return {
+    url,
+    user,
+    password,
+    link,
+    async stop() {
+      await stop();
+      rmSync(directory, { recursive: true });
+    },
+  };
+}
+
+/** The example that brings a page of its own. */
+export async function startHello() {
+  const directory = mkdtempSync(join(tmpdir(), 'pawl-hello-'));
+  const { found, stop } = await start(process.env.HELLO, ['stay'], directory, /(http:\S+)\n/);
+  return {
+    page: found[1],
+    async stop() {
+      await stop();
+      rmSync(directory, { recursive: true });
+    },
+  };
+}
+
+export async function startBrowser() {
+  const quiet = ['--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+  const browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM,
+    args: ['--no-sandbox', '--disable-dev-shm-usage', ...quiet],
+  });
+  const complaints = [];
+  const strangers = new Set();
+  return {
+    complaints,
+    strangers,
+    stop: () => browser.close(),
+    /** A browser of somebody's own: nothing is shared with the others. `refusals` are the statuses that the test
+        provokes; Chromium writes each of them to its console. */
+    async open(url, { refusals = [], ...options } = {}) {
+      const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
+      context.setDefaultTimeout(kPatience);
+      const page = await context.newPage();
+      const allowed = (text) => refusals.some((status) => text.includes(`status of ${status}`));
+      page.on('console', (message) => {
+        if (['error', 'warning'].includes(message.type()) && !allowed(message.text())) complaints.push(`${page.url()}: ${message.text()}`);
+      });
+      page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error.stack}`));
+      const { origin } = new URL(url);
+      page.unanswered = new Set();
+      for (const end of ['requestfinished', 'requestfailed']) page.on(end, (request) => page.unanswered.delete(request.url()));
+      page.on('request', (request) => {
+        page.unanswered.add(request.url());
+        if (new URL(request.url()).origin !== origin) strangers.add(request.url());
+      });
+      await page.goto(url);
+      return page;
+    },
+  };
+}
+
+export async function screenshot(page, name) {
+  await page.screenshot({ path: join(screenshots, `${name}.png`) });
+}
+
+/** The API as a program uses it. */
+export function apiOf(url, token) {
+  return async (method, path, body) => {
+    const answer = await fetch(url + path, {
+      method,
+      headers: { Authorization: `Bearer ${token}`, ...(body ? { 'Content-Type': 'application/json' } : {}) },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
+    return text ? JSON.parse(text) : undefined;
+  };
+}
+
+/** Logs in without a browser and makes a token for an administrator. */
+export async function makeToken(url, user, password) {
+  const login = await fetch(`${url}/v1/login`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ user, password }),
+  });
+  const { csrf } = await login.json();
+  const made = await fetch(`${url}/v1/tokens`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Cookie: login.headers.get('set-cookie').split(';')[0], 'X-Pawl-CSRF': csrf },
+    body: JSON.stringify({ name: 'tests', role: 'admin' }),
+  });
+  return (await made.json()).token;
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// What changes by itself: counters that are asked for every second, and the log as it is written.
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { Problem, call, get, identity, parse, query } from './api';
+import { store } from './store';
+import type { Identity, LogEntry, Machine, Stats, System } from './types';
+
+export interface Sample {
+  at: number; // seconds
+  rate: number; // transitions per second
+}
+
+export const stats = store<Stats | undefined>(undefined);
+export const machines = store<Machine[] | undefined>(undefined);
+export const systems = store<System[] | undefined>(undefined);
+export const samples = store<Sample[]>([]);
+export const reachable = store(true);
+export const now = store(Date.now());
+
+const kSamples = 300;
+const kPace = 1000;
+
+let last: { at: number; transitions: number } | undefined;
+
+function sample(fresh: Stats): void {
+  const at = performance.now() / 1000;
+  if (last && fresh.transitions >= last.transitions && at > last.at) {
+    const rate = (fresh.transitions - last.transitions) / (at - last.at);
+    samples.set([...samples.get().slice(1 - kSamples), { at: Date.now() / 1000, rate }]);
+  }
+  last = { at, transitions: fresh.transitions };
+}
+
+async function look(): Promise<void> {
+  now.set(Date.now());
+  if (document.hidden || !identity.get() || identity.get()?.role === 'anyone') return;
+  try {
+    const fresh = await get<Stats>('/v1/stats');
+    sample(fresh);
+    stats.set(fresh);
+    reachable.set(true);
+  } catch (failure) {
+    if (failure instanceof Problem && failure.status !== 401) reachable.set(false);
+    last = undefined;
+  }
+}
+
+/** What the log says of the time before this page was opened, so that the chart does not begin empty. */
+function lookBack(): void {
+  const kBin = 2; // seconds
+  const found: number[] = [];
+  const done = () => {
+    clearTimeout(timer);
+    stop();
+    const first = Math.min(...found);
+    const begun = samples.get()[0]?.at ?? Date.now() / 1000;
+    const past: Sample[] = [];
+    // The first bin is only partly in what was read.
+    for (let at = first + kBin; at < begun; at += kBin) {
+      past.push({ at, rate: found.filter((time) => time > at - kBin && time <= at).length / kBin });
+    }
+    samples.set([...past.slice(-kSamples / 2), ...samples.get()]);
+  };
+  const timer = setTimeout(done, 1500);
+  const until = stats.get()?.last_seq ?? 0;
+  const stop = followLog({}, { recent: 1000 }, {
+    entry(entry) {
+      const at = Date.parse(entry.at) / 1000;
+      if (at > Date.now() / 1000 - 120) found.push(at);
+      if (entry.seq >= until) done();
+    },
+  });
+}
+
+let running = false;
+
+/** Asks again a second after the last answer, so that a slow server is not asked faster than it answers. */
+export function beginLooking(): void {
+  if (running) return;
+  running = true;
+  const step = () => look().finally(() => setTimeout(() => void step(), kPace));
+  void step().then(lookBack);
+}
+
+/** What does not change while the server runs. */
+export async function loadStructure(): Promise<void> {
+  const [known, running] = await Promise.all([
+    get<{ machines: Machine[] }>('/v1/machines'),
+    get<{ systems: System[] }>('/v1/systems'),
+  ]);
+  machines.set(known.machines);
+  systems.set(running.systems);
+}
+
+export async function learnIdentity(): Promise<void> {
+  const known = await call<Identity>('GET', '/v1/me');
+  // Somebody with a login and without a role has a one-time password, which must be changed first.
+  identity.set(known.role === 'anyone' && !known.csrf ? null : known);
+}
+
+export interface Filter {
+  machine?: string;
+  key?: string;
+  state?: string;
+  kind?: string;
+}
+
+export type FeedStatus = 'connecting' | 'live' | 'waiting' | 'refused';
+
+export interface FeedHandlers {
+  entry(entry: LogEntry): void;
+  status?(status: FeedStatus): void;
+  skipped?(): void;
+}
+
+const kinds = ['created', 'fired', 'recovery', 'work', 'timer', 'message'];
+
+/** Follows the log behind `after`, or from the last `recent` entries on. The browser reconnects with
+    Last-Event-ID, so that nothing is missed; where the reader was too slow, it goes on from now. */
+export function followLog(filter: Filter, start: { after?: string; recent?: number }, on: FeedHandlers): () => void {
+  let source: EventSource | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let closed = false;
+  let cursor = start.after ?? '';
+
+  const open = (recent: number) => {
+    on.status?.('connecting');
+    source = new EventSource(`/v1/events${query({ ...filter, after: cursor, recent: cursor ? 0 : recent })}`);
+    source.onopen = () => on.status?.('live');
+    for (const kind of kinds) {
+      source.addEventListener(kind, (event) => {
+        cursor = event.lastEventId;
+        on.entry(parse(event.data as string) as LogEntry);
+      });
+    }
+    source.addEventListener('end', (event) => {
+      const lagged = (JSON.parse((event as MessageEvent<string>).data) as { code: string }).code === 'subscriber_lagged';
+      source?.close();
+      if (lagged) {
+        cursor = '';
+        on.skipped?.();
+      }
+      again(lagged ? 500 : 2000);
+    });
+    source.onerror = () => {
+      on.status?.('waiting');
+      // Where the browser gives up, for example because the login has ended or the cursor is too old.
+      if (source?.readyState === EventSource.CLOSED) void refused();
+    };
+  };
+
+  const again = (pause: number) => {
+    if (closed) return;
+    on.status?.('waiting');
+    clearTimeout(timer);
+    timer = setTimeout(() => open(0), pause);
+  };
+
+  const refused = async () => {
+    source?.close();
+    if (closed) return;
+    try {
+      await get('/v1/stats');
+      if (cursor) on.skipped?.();
+      cursor = '';
+    } catch (failure) {
+      if (failure instanceof Problem && failure.status === 401) {
+        on.status?.('refused');
+        return;
+      }
+    }
+    again(2000);
+  };
+
+  open(start.recent ?? 0);
+  return () => {
+    closed = true;
+    clearTimeout(timer);
+    source?.close();
+  };
+}
+
+export interface Resource<T> {
+  data: T | undefined;
+  error: Problem | undefined;
+  reload(): void;
+}
+
+/** Loads when `key` changes, and again every so many milliseconds; what was loaded stays while it is asked again.
+    An empty key loads nothing. */
+export function useResource<T>(key: string, load: (signal: AbortSignal) => Promise<T>, every = 0): Resource<T> {
+  const [state, setState] = useState<{ key: string; data?: T; error?: Problem }>({ key });
+  const [round, setRound] = useState(0);
+  const loading = useRef(load);
+  loading.current = load;
+  useEffect(() => {
+    if (!key) return;
+    const abort = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let refused = false;
+    const step = async () => {
+      try {
+        if (!document.hidden || round === 0) {
+          const data = await loading.current(abort.signal);
+          if (!abort.signal.aborted) setState({ key, data });
+        }
+      } catch (failure) {
+        if (abort.signal.aborted) return;
+        const error =
+          failure instanceof Problem ? failure : new Problem(0, 'internal', 0, 'The page failed.', String(failure));
+        // What the server refuses it refuses again; what it could not do it may do later.
+        refused = error.status >= 400 && error.status < 500;
+        setState((before) => ({ key, error, ...(before.key === key && before.data ? { data: before.data } : {}) }));
+      }
+      if (every && !refused && !abort.signal.aborted) timer = setTimeout(() => void step(), every);
+    };
+    void step();
+    return () => {
+      abort.abort();
+      clearTimeout(timer);
+    };
+  }, [key, every, round]);
+  const current = state.key === key;
+  return {
+    data: current ? state.data : undefined,
+    error: current ? state.error : undefined,
+    reload: () => setRound((before) => before + 1),
+  };
+}

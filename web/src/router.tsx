@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Addresses inside the page, by the History API.
+import type { ComponentChildren, JSX } from 'preact';
+import { store, useStore } from './store';
+
+const here = store(location.pathname + location.search);
+addEventListener('popstate', () => here.set(location.pathname + location.search));
+
+export function go(to: string, replace = false): void {
+  if (replace) history.replaceState(null, '', to);
+  else history.pushState(null, '', to);
+  here.set(location.pathname + location.search);
+  if (!replace) scrollTo(0, 0);
+}
+
+export interface Place {
+  path: string;
+  query: URLSearchParams;
+  whole: string;
+}
+
+export function usePlace(): Place {
+  const whole = useStore(here);
+  const [path = '/', search = ''] = whole.split('?');
+  return { path, query: new URLSearchParams(search), whole };
+}
+
+/** The same page with other filters. A filter that changes begins at the first page again. */
+export function refine(place: Place, changes: Record<string, string>, keepCursor = false): void {
+  const next = new URLSearchParams(place.query);
+  if (!keepCursor) next.delete('cursor');
+  for (const [name, value] of Object.entries(changes)) {
+    if (value) next.set(name, value);
+    else next.delete(name);
+  }
+  const text = next.toString();
+  go(place.path + (text && `?${text}`), !keepCursor);
+}
+
+/** The decoded parameters where the path fits the pattern, such as /machines/:machine. */
+export function match(pattern: string, path: string): Record<string, string> | null {
+  const wanted = pattern.split('/');
+  const given = path.split('/');
+  if (wanted.length !== given.length) return null;
+  const found: Record<string, string> = {};
+  for (const [index, part] of wanted.entries()) {
+    const value = given[index] ?? '';
+    if (!part.startsWith(':')) {
+      if (part !== value) return null;
+      continue;
+    }
+    try {
+      found[part.slice(1)] = decodeURIComponent(value);
+    } catch {
+      return null;
+    }
+    if (!value) return null;
+  }
+  return found;
+}
+
+type LinkProps = JSX.HTMLAttributes<HTMLAnchorElement> & { to: string; children: ComponentChildren };
+
+/** A click that asks for a new tab or window is the browser's. */
+export function follow(event: MouseEvent, to: string): void {
+  if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
+  event.preventDefault();
+  go(to);
+}
+
+export function Link({ to, children, ...rest }: LinkProps) {
+  return (
+    <a {...rest} href={to} onClick={(event) => follow(event, to)}>
+      {children}
+    </a>
+  );
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the API answers, as far as the dashboard uses it; /v1/openapi.json describes the same.
+
+export type Role = 'anyone' | 'viewer' | 'operator' | 'admin';
+export type Json = null | boolean | number | bigint | string | Json[] | { [name: string]: Json };
+
+export interface Identity {
+  user: string;
+  role: Role;
+  csrf?: string;
+}
+
+export interface LoggedIn extends Identity {
+  csrf: string;
+  must_change_password: boolean;
+}
+
+export type Counts = Record<string, number>;
+
+export interface StateInfo {
+  name: string;
+  terminal: boolean;
+  recovers_to?: string;
+}
+
+export interface Transition {
+  from: string;
+  event: string;
+  to: string;
+  guarded: boolean;
+  internal: boolean;
+}
+
+export interface Definition {
+  name: string;
+  initial: string;
+  endless: boolean;
+  schema: number;
+  states: StateInfo[];
+  events: string[];
+  transitions: Transition[];
+}
+
+export interface Machine {
+  name: string;
+  definition: Definition;
+  counts: Counts;
+  instances: number;
+}
+
+export interface Timer {
+  name: string;
+  due: string;
+  event: string;
+}
+
+export interface Work {
+  number: number;
+  name: string;
+  attempt: number;
+  not_before?: string;
+}
+
+export interface Instance {
+  machine: string;
+  key: string;
+  id: string;
+  state: string;
+  finished: boolean;
+  version: number;
+  generation: number;
+  seq: number;
+  partition?: string;
+  created_at: string;
+  at: string;
+  data: Json;
+  legal: string[];
+  timers: Timer[];
+  work: Work[];
+}
+
+export interface InstancePage {
+  instances: Instance[];
+  next?: string;
+}
+
+export interface LogEntry {
+  seq: number;
+  cursor: string;
+  at: string;
+  kind: string;
+  machine: string;
+  key: string;
+  id: string;
+  event: string;
+  payload?: Json;
+  state: string;
+  finished: boolean;
+  version: number;
+  generation: number;
+  data?: Json;
+}
+
+export interface HistoryPage {
+  events: LogEntry[];
+  truncated: boolean;
+  next?: number;
+}
+
+export interface SetTimer extends Timer {
+  machine: string;
+  key: string;
+  state: string;
+}
+
+export interface Pool {
+  name: string;
+  size: number;
+  granted: number;
+  waiting: number;
+}
+
+export interface Stats {
+  transitions: number;
+  commits: number;
+  refused: number;
+  conflicts: number;
+  instances: number;
+  queue: number;
+  timers: number;
+  running_work: number;
+  cached_bytes: number;
+  last_seq: number;
+  counts: Record<string, Counts>;
+}
+
+export interface System {
+  name: string;
+  summary: string;
+  page?: { title: string; script: string };
+}
+
+export interface User {
+  user: string;
+  role: Role;
+  one_time: boolean;
+  at: string;
+}
+
+export interface Token {
+  id: string;
+  name: string;
+  role: Role;
+  by: string;
+  created_at: string;
+  expires?: string;
+}
