@@ -148,6 +148,7 @@ Result<void> Hub::follow_while_listened() {
   while (true) {
     auto events = subscription.next(kGlance, kBatch);
     if (!events) return fail(std::move(events).error());
+    const bool more = events->size() == kBatch;
     if (!events->empty()) hand_out(*std::move(events));
     std::unique_lock lock(mutex_);
     if (closed_) return {};
@@ -155,6 +156,7 @@ Result<void> Hub::follow_while_listened() {
       following_ = false;
       return {};
     }
+    if (more) continue;
     // With many readers, entries that come one by one are gathered: one write for several.
     const auto pause =
         std::min<Duration>(Duration(20) * static_cast<int>(std::min<std::size_t>(*opened_, 10'000)),
