@@ -77,12 +77,12 @@ void EngineCore::drain() {
 bool EngineCore::wait_for_company() {
   constexpr std::size_t kCompany = 4;
   constexpr Duration kMost = std::chrono::milliseconds(1);
-  const auto together = std::exchange(answered_together_, 0);
-  if (together < kCompany) return false;
+  // Once for each batch.
+  if (std::exchange(answered_together_, 0) < kCompany) return false;
   const auto most = std::min(commit_time_ / 2, kMost);
   {
     const std::lock_guard lock(queue_mutex_);
-    if (2 * queue_.size() >= together || stopped_) return false;
+    if (4 * queue_.size() >= 3 * company_ || stopped_) return false;
   }
   if (most <= Duration::zero()) return false;
   lane_->after(most, [this] { drain(); });
@@ -146,6 +146,7 @@ void EngineCore::run_batch(std::span<Request> requests) {
   }
   runtime_.fault("engine.answer");
   answered_together_ = batch.answers.size();
+  company_ = std::max(answered_together_, company_ - company_ / 8);
   for (auto& answer : batch.answers) {
     if (auto done = std::exchange(answer.request->done, nullptr)) {
       done(outcome_of(batch, std::move(answer.decided)));

@@ -262,6 +262,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   /// far better at taking turns than at freeing thousands at once.
   std::vector<HeadData> retired_;
   std::size_t answered_together_ = 0;
+  std::size_t company_ = 0;  // how many were answered together lately
   Duration commit_time_{};
   Time last_at_{};
   std::optional<Error> poisoned_;
