@@ -9,7 +9,7 @@ FAULT ?= engine
 export JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run examples build test test-long sim crash bench format lint clean
+.PHONY: help setup run examples build package test test-long sim crash bench format lint clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,10 @@ build: setup ## build the release preset; leaves the command at build/pawl
 	@cmake --preset release >build/release.configure.log 2>&1 || { cat build/release.configure.log; exit 1; }
 	@cmake --build --preset release -j $(JOBS)
 	@ln -sfn release/pawl build/pawl
+
+package: build ## make the Debian packages; they go to build/release/packages
+	@cd build/release && cpack >../package.log 2>&1 || { cat ../package.log; exit 1; }
+	@ls build/release/packages/*.deb
 
 run: build ## build and start the server with demo data; prints the dashboard's address (PORT=n: another port)
 	@scripts/run-demo build/pawl build/run

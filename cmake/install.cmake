@@ -1,6 +1,8 @@
 # What `cmake --install` puts in place: headers, library, CMake package, pkg-config file and the command.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
+# Components are the Debian packages of cmake/package.cmake; a plain `cmake --install` takes them all.
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME libpawl-dev)
 
 set_target_properties(pawl PROPERTIES VERSION ${PROJECT_VERSION}
                       SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
@@ -74,9 +76,13 @@ endif()
 install(FILES ${PROJECT_BINARY_DIR}/pawl-config.cmake ${PROJECT_BINARY_DIR}/pawl-config-version.cmake
         DESTINATION ${package_dir})
 install(FILES ${PROJECT_BINARY_DIR}/pawl.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# Each Debian package brings its own.
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT licence)
 if(TARGET pawl_command)
-  set_target_properties(pawl_command PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME pawl)
+  if(BUILD_SHARED_LIBS)
+    set_target_properties(pawl_command PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  endif()
   install(TARGETS pawl_command)
   install(FILES ${pawl_manual_dir}/pawl.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
   install(FILES ${pawl_manual_dir}/pawl DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)

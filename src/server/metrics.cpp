@@ -161,6 +161,10 @@ void write_process(MetricsText& out) {
   const std::filesystem::directory_iterator descriptors("/proc/self/fd", failure);
   out.gauge("process_open_fds", "Open file descriptors.")
       .sample(failure ? 0 : static_cast<double>(std::distance(begin(descriptors), end(descriptors))));
+  rlimit most{};
+  getrlimit(RLIMIT_NOFILE, &most);
+  out.gauge("process_max_fds", "Most file descriptors that may be open.")
+      .sample(static_cast<double>(most.rlim_cur));
 }
 
 }  // namespace

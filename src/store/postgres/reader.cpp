@@ -140,18 +140,18 @@ Result<std::vector<Entry>> Reader::history(const InstanceId& id, Seq head, Seq b
     const Seq cut = facts[0].integer(0, 0);
     Seq next = head;
     if (before != 0) {
-      const bool found = facts[1].count() != 0;
-      if (!found && before > cut) return fail(broken_chain(id, before, "is missing"));
-      next = 0;
-      if (found) {
-        PAWL_TRY(const auto after, read_entry(facts[1], 0));
-        if (after.id != id) {
-          return fail(Code::invalid_argument,
-                      fmt::format("entry {} is not one of instance {}", before, id.to_string()),
-                      {{"id", id.to_string()}, {"seq", std::to_string(before)}});
-        }
-        next = after.prev;
+      std::optional<Entry> after;
+      if (facts[1].count() != 0) {
+        PAWL_TRY(after, read_entry(facts[1], 0));
       }
+      // What lies behind the newest entry was never one of this instance; nothing is missing there.
+      if (after ? after->id != id : before > head) {
+        return fail(Code::invalid_argument,
+                    fmt::format("entry {} is not one of instance {}", before, id.to_string()),
+                    {{"id", id.to_string()}, {"seq", std::to_string(before)}});
+      }
+      if (!after && before > cut) return fail(broken_chain(id, before, "is missing"));
+      next = after ? after->prev : 0;
     }
     std::vector<Entry> entries;
     if (next <= 0 || count == 0) return entries;

@@ -123,7 +123,8 @@ Result<std::vector<Entry>> EntryReader::history(const InstanceId& id, Seq head, 
   Seq next = head;
   if (before != 0) {
     PAWL_TRY(const auto after, log_entry(before));
-    if (after && after->id != id) {
+    // What lies behind the newest entry was never one of this instance; nothing is missing there.
+    if (after ? after->id != id : before > head) {
       return fail(Code::invalid_argument,
                   fmt::format("entry {} is not one of instance {}", before, id.to_string()),
                   {{"id", id.to_string()}, {"seq", std::to_string(before)}});
