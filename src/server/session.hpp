@@ -235,7 +235,8 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
           if (failure) co_return failure;
         }
       }
-      failure = co_await receive(has_header ? kBodyPiece : kHeaderPiece);
+      const auto piece = has_header ? kBodyPiece : kHeaderPiece;
+      failure = co_await receive(piece);
     }
     co_return failure;
   }
