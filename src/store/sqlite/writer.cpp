@@ -10,7 +10,7 @@ namespace pawl::sqlite {
 namespace {
 
 /// Rows of heads written with one batch at least, so that small batches do not touch the same pages often.
-constexpr std::size_t kSlice = 16;
+constexpr std::size_t kSlice = 4;
 
 /// Parameters of the append, in the order of the table's columns.
 enum Column : int {
