@@ -494,10 +494,8 @@ void EngineCore::publish_draft(const Draft& draft, Head* head) {
   head->version = draft.version;
   head->seq = draft.seq;
   head->at = draft.at;
-  if (head->data)
-    retired_.push_back(std::exchange(head->data, draft.data));
-  else
-    head->data = draft.data;
+  auto replaced = std::exchange(head->data, draft.data);
+  if (replaced) retired_.push_back(std::move(replaced));
   head->extras = draft.extras.empty() ? nullptr : std::make_unique<Extras>(draft.extras);
   if (head->partition != 0) partition_seqs_[head->partition] = draft.seq;
   cached_bytes_ += head->data.bytes();

@@ -20,6 +20,7 @@ void Appender::add(const EntryView& entry, Seq seq, std::int64_t machine) {
   if (open_.size() < kRows && open_.bytes() < kBytes) return;
   const std::lock_guard lock(mutex_);
   sealed_.push_back(std::exchange(open_, {}));
+  full_ = sealed_.size() >= kMostParts;
   wanted_ = !busy_;
   if (spare_.empty()) return;
   open_ = std::move(spare_.back());
@@ -43,7 +44,7 @@ void Appender::append_sealed(std::unique_lock<std::mutex>& lock) {
     if (done) done = beside_(rows.size());
     rows.clear();
     lock.lock();
-    spare_.push_back(std::move(rows));
+    if (spare_.size() < kMostSpare) spare_.push_back(std::move(rows));
     if (!done) error_ = std::move(done).error();
   }
   busy_ = false;
@@ -56,6 +57,7 @@ void Appender::help() {
 }
 
 void Appender::settle() {
+  full_ = false;
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [this] { return !busy_; });
   append_sealed(lock);
@@ -72,6 +74,7 @@ Result<void> Appender::finish() {
 }
 
 void Appender::drop() {
+  full_ = false;
   open_.clear();
   std::unique_lock lock(mutex_);
   sealed_.clear();

@@ -41,6 +41,8 @@ class Appender {
 
   void add(const EntryView& entry, Seq seq, std::int64_t machine);
   Result<void> finish();
+  /// More is waiting than is worth keeping in memory: `finish` is due.
+  bool full() const { return full_; }
   /// Takes the connection back. What failed is told by `finish`.
   void settle();
   /// Forgets what was added.
@@ -54,6 +56,8 @@ class Appender {
   /// A helper takes so many at a time.
   static constexpr std::size_t kRows = 128;
   static constexpr std::size_t kBytes = std::size_t{1} << 20;
+  static constexpr std::size_t kMostParts = 32;  // 4,096 rows, or 32 MiB
+  static constexpr std::size_t kMostSpare = 8;
 
   Result<void> append(const EntryRows& rows);
   void append_sealed(std::unique_lock<std::mutex>& lock);
@@ -62,6 +66,7 @@ class Appender {
   Statement insert_;
   Beside beside_;
   EntryRows open_;  // being filled by the owner
+  bool full_ = false;
 
   std::atomic<bool> wanted_ = false;
   std::mutex mutex_;

@@ -176,6 +176,9 @@ Result<Seq> Writer::append(const Write& write) {
   }
   if (next_ == first) return Seq{0};
   batch_last_ = next_ - 1;
+  if (appender_.full()) {
+    if (auto done = appender_.finish(); !done) return fail(lost(std::move(done).error()));
+  }
   return first;
 }
 
