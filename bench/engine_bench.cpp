@@ -20,6 +20,7 @@
 #include "bench/engine_machine.hpp"
 #include "bench/journal.hpp"
 #include "bench/load.hpp"
+#include "bench/meters.hpp"
 #include "bench/report.hpp"
 #include "pawl/engine.hpp"
 
@@ -85,15 +86,7 @@ std::vector<pawl::Random> generators(std::size_t count) {
 }
 
 Measured drive_engine(pawl::Engine& engine, const Choice& choice, LoadOptions options) {
-  auto random = generators(options.outstanding);
-  auto measured = drive(options, [&](std::size_t slot, Answered answered) {
-    auto& dice = random[slot];
-    const auto number = static_cast<std::uint32_t>(dice.below(90'000));
-    engine.submit(
-        pawl::Transaction{}.send<meter>(key_of(choice.pick(dice)),
-                                        Reading{.watt_hours = number, .cents = number / 30}),
-        [answered = std::move(answered)](const auto& outcome) mutable { answered(outcome.has_value()); });
-  });
+  auto measured = drive_meters(engine, options, [&](pawl::Random& dice) { return choice.pick(dice); });
   if (measured.failed) give_up("a transition was refused");
   return measured;
 }
@@ -130,21 +123,7 @@ Measured measure_sync(const Settings& settings) {
 }
 
 void create_instances(pawl::Engine& engine, std::uint64_t count) {
-  std::atomic<std::uint64_t> next = 0;
-  std::atomic<std::size_t> active = std::min<std::uint64_t>(count, 8192);
-  std::function<void()> create = [&] {
-    const auto number = next++;
-    if (number >= count) {
-      --active;
-      return;
-    }
-    engine.submit(pawl::Transaction{}.create<meter>(key_of(number)), [&](const auto& outcome) {
-      if (!outcome) give_up(outcome.error().to_string());
-      create();
-    });
-  };
-  for (std::size_t i = active; i > 0; --i) create();
-  while (active != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (const auto failed = create_meters(engine, count)) give_up(failed->to_string());
 }
 
 /// CPU per transition by "uniform.256" and so on, of the small part for the large one.
@@ -265,14 +244,6 @@ void run_large_until_killed(const Settings& settings, const CpuByPoint& small) {
   if (waitpid(child, &status, 0) != child || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) {
     give_up("the large part failed");
   }
-}
-
-double resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  double total = 0;
-  double resident = 0;
-  statm >> total >> resident;
-  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
 /// Seconds to read the store's files from begin to end.

@@ -22,6 +22,7 @@
 #include "bench/http_hello.hpp"
 #include "bench/http_readers.hpp"
 #include "bench/load.hpp"
+#include "bench/meters.hpp"
 #include "bench/report.hpp"
 #include "pawl/engine.hpp"
 #include "pawl/server.hpp"
@@ -112,7 +113,7 @@ struct World {
     if (!started) give_up(started.error().to_string());
     server = *std::move(started);
     write_scripts();
-    create();
+    if (const auto failed = create_meters(*engine, kInstances)) give_up(failed->to_string());
   }
   ~World() {
     server.reset();
@@ -138,17 +139,6 @@ end
 )";
   }
 
-  void create() const {
-    std::atomic<std::uint64_t> left = kInstances;
-    for (std::uint64_t i = 0; i < kInstances; ++i) {
-      engine->submit(pawl::Transaction{}.create<meter>(key_of(i)), [&](const auto& outcome) {
-        if (!outcome) give_up(outcome.error().to_string());
-        --left;
-      });
-    }
-    while (left != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-
   fs::path directory;
   pawl::ThreadRuntime runtime;
   std::unique_ptr<pawl::Engine> engine;
@@ -157,14 +147,8 @@ end
 
 /// The same events without HTTP.
 Measured drive_engine(World& world, LoadOptions options) {
-  pawl::Random random(7);
-  auto measured = drive(options, [&](std::size_t, Answered answered) {
-    world.engine->submit(
-        pawl::Transaction{}.send<meter>(
-            key_of(random.below(kInstances)),
-            Reading{.watt_hours = static_cast<std::uint32_t>(random.below(90'000))}),
-        [answered = std::move(answered)](const auto& outcome) mutable { answered(outcome.has_value()); });
-  });
+  auto measured =
+      drive_meters(*world.engine, options, [](pawl::Random& dice) { return dice.below(kInstances); });
   if (measured.failed) give_up("a transition was refused");
   return measured;
 }
@@ -208,14 +192,6 @@ void measure_requests(World& world, const Hello& hello, const std::string& kind,
   if (kind == "send") report(name + ".batch", middle.batch, "", static_cast<double>(connections));
   report(name + ".p50", middle.http.p50_us, "us", middle.baseline.p50_us);
   report(name + ".p99", middle.http.p99_us, "us", middle.baseline.p99_us);
-}
-
-double resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  double total = 0;
-  double resident = 0;
-  statm >> total >> resident;
-  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
 /// When each entry became durable, as its caller learned it.

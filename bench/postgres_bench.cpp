@@ -16,6 +16,7 @@
 
 #include "bench/engine_machine.hpp"
 #include "bench/load.hpp"
+#include "bench/meters.hpp"
 #include "bench/report.hpp"
 #include "pawl/engine.hpp"
 #include "tests/support/postgres_server.hpp"
@@ -109,27 +110,11 @@ class Obvious {
 };
 
 void create_instances(pawl::Engine& engine) {
-  std::atomic<std::uint64_t> left = kInstances;
-  for (std::uint64_t i = 0; i < kInstances; ++i) {
-    engine.submit(pawl::Transaction{}.create<meter>(key_of(i)), [&](const auto& outcome) {
-      if (!outcome) give_up(outcome.error().to_string());
-      --left;
-    });
-  }
-  while (left != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (const auto failed = create_meters(engine, kInstances)) give_up(failed->to_string());
 }
 
 Measured drive_engine(pawl::Engine& engine, LoadOptions options) {
-  std::vector<pawl::Random> random;
-  for (std::size_t i = 0; i < options.outstanding; ++i) random.emplace_back(i + 1);
-  auto measured = drive(options, [&](std::size_t slot, Answered answered) {
-    auto& dice = random[slot];
-    const auto number = static_cast<std::uint32_t>(dice.below(90'000));
-    engine.submit(
-        pawl::Transaction{}.send<meter>(key_of(dice.below(kInstances)),
-                                        Reading{.watt_hours = number, .cents = number / 30}),
-        [answered = std::move(answered)](const auto& outcome) mutable { answered(outcome.has_value()); });
-  });
+  auto measured = drive_meters(engine, options, [](pawl::Random& dice) { return dice.below(kInstances); });
   if (measured.failed) give_up("a transition was refused");
   return measured;
 }

@@ -174,6 +174,11 @@ class Engine {
   Result<Instance> wait_for(std::string_view machine, std::string_view key,
                             const std::vector<std::string>& states, std::optional<Duration> timeout) const;
 
+  /// The newest durable entry; 0 where there is none.
+  std::int64_t last_seq() const;
+  /// The cursor behind which the newest `count` entries are; retention may have passed it.
+  std::string cursor_before(std::int64_t count) const;
+
   /// Follows the log from a cursor: "" for what comes from now on, "begin" for everything that is kept.
   /// Errors: `cursor_invalid`, `cursor_expired`.
   Result<Subscription> subscribe(std::string_view cursor) const;

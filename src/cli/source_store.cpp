@@ -11,10 +11,10 @@
 
 #include "cli/source.hpp"
 #include "kernel/engine/records.hpp"
+#include "kernel/engine/show.hpp"
 #include "pawl/codec.hpp"
 #include "pawl/http.hpp"
 #include "pawl/instance.hpp"
-#include "pawl/names.hpp"
 #include "server/names.hpp"
 #include "server/render.hpp"
 #include "store/store.hpp"
@@ -39,28 +39,17 @@ Result<Instance> to_instance(const StoredHead& head) {
                 .at = head.at};
   if (head.extra.empty()) return made;
   PAWL_TRY(const auto extras, decode<Extras>(head.extra));
-  for (const auto& timer : extras.timers) made.timers.push_back({timer.name, timer.due, timer.event});
-  for (const auto& work : extras.work) {
-    made.work.push_back({work.number, work.name, work.attempt, work.not_before});
-  }
+  made.timers = timers_of(extras);
+  made.work = work_of(extras);
   return made;
 }
 
-LogEvent to_event(Entry entry, std::string key) {
-  return {.seq = entry.seq,
-          .cursor = std::to_string(entry.seq),
-          .at = entry.at,
-          .kind = std::string(enum_name(entry.kind)),
-          .id = entry.id,
-          .machine = std::move(entry.machine),
-          .key = std::move(key),
-          .event = std::move(entry.event),
-          .payload = std::move(entry.payload),
-          .state = std::move(entry.state),
-          .version = entry.version,
-          .generation = entry.generation,
-          .data = std::move(entry.data),
-          .finished = entry.finished};
+/// The entry of an instance whose key is known. Without a server a cursor is the number alone.
+LogEvent event_of(Entry entry, std::string key) {
+  auto cursor = std::to_string(entry.seq);
+  auto event = to_event(std::move(entry), std::move(cursor));
+  event.key = std::move(key);
+  return event;
 }
 
 bool is_private(std::string_view machine) { return machine.starts_with(http::kPrivateMachines); }
@@ -94,7 +83,7 @@ class StoreFeed final : public Feed {
       after_ = entry.seq;
       if (is_private(entry.machine)) continue;
       PAWL_TRY(auto key, key_of(entry));
-      const auto event = to_event(std::move(entry), std::move(key));
+      const auto event = event_of(std::move(entry), std::move(key));
       const auto fits = [](const std::string& asked, const std::string& is) {
         return asked.empty() || asked == is;
       };
@@ -273,7 +262,7 @@ Result<JsonDocument> StoreSource::history(const std::string& machine, const std:
   const bool truncated = rest != 0 && rest <= store_->info().horizon;
   JsonWriter out;
   out.begin_object().key("events").begin_array();
-  for (auto& entry : entries) server::write_event(out, to_event(std::move(entry), key));
+  for (auto& entry : entries) server::write_event(out, event_of(std::move(entry), key));
   out.end_array().key("truncated").boolean(truncated);
   if (rest != 0 && !truncated) out.key("next").integer(last);
   out.end_object();

@@ -205,7 +205,7 @@ class Demo final : public System {
 
   /// Nobody waits for the outcomes: what is refused, for example while the disk is full, is no order.
   void next_order() {
-    const auto number = engine_->stats().last_seq;
+    const auto number = engine_->last_seq();
     auto key = fmt::format("order-{}-{:04x}", number, runtime_->random() % 0x10000);
     const Cart cart{.item = kItems[runtime_->random() % kItems.size()],
                     .city = kCities[runtime_->random() % kCities.size()],

@@ -151,7 +151,7 @@ void FeedStream::notify() {
 void FeedStream::read_missed(Hub& hub, Engine& engine) {
   while (true) {
     // Where there is nothing behind the cursor now, everything up to here was read.
-    auto position = engine.stats().last_seq;
+    auto position = engine.last_seq();
     auto events = missed_.poll(kPage);
     if (!events) return end(std::move(events).error());
     {

@@ -2,7 +2,6 @@
 #include "server/hub.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "server/feed_stream.hpp"
 
@@ -42,18 +41,15 @@ Hub::Hub(Runtime& runtime, Engine& engine, const HttpLimits& limits, Logger log)
 
 Hub::~Hub() { close(); }
 
-Result<std::string> Hub::cursor_before_now(std::int64_t count) const {
-  PAWL_TRY(const auto subscription, engine_.subscribe(""));
-  // <incarnation>.<sequence number>, of which only the number is changed.
-  const auto now = subscription.cursor();
-  const auto number = now.rfind('.') + 1;
-  std::int64_t seq = 0;
-  std::from_chars(now.data() + number, now.data() + now.size(), seq);
-  return now.substr(0, number) + std::to_string(std::max<std::int64_t>(seq - count, 0));
+/// Or with all that are kept, where retention has cut some of them.
+Result<std::shared_ptr<http::Stream>> Hub::open_recent(FeedFilter filter, std::int64_t count) {
+  auto stream = open(filter, engine_.cursor_before(count));
+  if (!stream && stream.error().code() == Code::cursor_expired) return open(std::move(filter), "begin");
+  return stream;
 }
 
 Result<std::shared_ptr<http::Stream>> Hub::open(FeedFilter filter, const std::string& cursor) {
-  const auto now = engine_.stats().last_seq;
+  const auto now = engine_.last_seq();
   PAWL_TRY(auto missed, engine_.subscribe(cursor));
   if (*opened_ >= limits_.streams) {
     return fail(Code::overloaded, "as many event streams are open as the limits allow");
@@ -141,7 +137,7 @@ Result<void> Hub::follow_while_listened() {
     recent_.clear();
     recent_bytes_ = 0;
     // Taken after the subscription began, so it lies behind its begin: nothing between can be missed.
-    base_ = head_ = engine_.stats().last_seq;
+    base_ = head_ = engine_.last_seq();
     following_ = true;
     changed_.notify_all();
   }

@@ -59,8 +59,8 @@ class Hub {
   /// A stream behind this cursor ("" from now on). Errors: `cursor_invalid`, `cursor_expired`, `overloaded`.
   Result<std::shared_ptr<http::Stream>> open(FeedFilter filter, const std::string& cursor);
 
-  /// The cursor behind which the newest `count` entries are.
-  Result<std::string> cursor_before_now(std::int64_t count) const;
+  /// A stream that begins with the newest `count` entries.
+  Result<std::shared_ptr<http::Stream>> open_recent(FeedFilter filter, std::int64_t count);
 
   /// Ends every stream with `stopped`; new ones are refused.
   void close();

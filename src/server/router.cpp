@@ -242,21 +242,22 @@ void Router::handle(http::Request request, std::move_only_function<void(http::Re
   const auto& entry = *match->entry;
   request.parameters = std::move(match->parameters);
   const auto prepared = prepare(request, entry.route);
-  const bool audited = audit_ && entry.route.method != http::Method::get;
-  auto kept = std::make_shared<http::Request>(audited ? http::Request{.method = request.method,
-                                                                      .path = request.path,
-                                                                      .remote = request.remote,
-                                                                      .parameters = request.parameters,
-                                                                      .user = request.user}
-                                                      : http::Request{});
-  auto finish = [this, &entry, ticket = begin(), begun, audited, kept = std::move(kept),
+  std::shared_ptr<http::Request> audited;  // what the audit tells of it
+  if (audit_ && entry.route.method != http::Method::get) {
+    audited = std::make_shared<http::Request>(http::Request{.method = request.method,
+                                                            .path = request.path,
+                                                            .remote = request.remote,
+                                                            .parameters = request.parameters,
+                                                            .user = request.user});
+  }
+  auto finish = [this, &entry, ticket = begin(), begun, audited = std::move(audited),
                  reply = std::move(reply)](Result<http::Response> outcome) mutable {
     if (!outcome && status_of(outcome.error().code()) == 500) {
       log_.error("a request failed", {{"route", entry.route.id}, {"error", outcome.error().to_string()}});
     }
     auto response = outcome ? *std::move(outcome) : to_response(outcome.error());
     entry.counters->note(response.status, runtime_.instant() - begun);
-    if (audited) audit_(*kept, entry.route, response.status);
+    if (audited) audit_(*audited, entry.route, response.status);
     reply(std::move(response));
   };
   if (!prepared) return finish(fail(prepared.error()));

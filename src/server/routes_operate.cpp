@@ -85,14 +85,6 @@ Result<http::Response> get_stats(const Engine& engine) {
   return http::json(out.take());
 }
 
-/// A stream that begins with the last `count` entries, or with all that are kept.
-Result<std::shared_ptr<http::Stream>> open_recent(Hub& hub, FeedFilter filter, std::int64_t count) {
-  PAWL_TRY(const auto cursor, hub.cursor_before_now(count));
-  auto stream = hub.open(filter, cursor);
-  if (!stream && stream.error().code() == Code::cursor_expired) return hub.open(std::move(filter), "begin");
-  return stream;
-}
-
 Result<http::Response> open_events(Hub& hub, const http::Request& request) {
   FeedFilter filter{.machine = request.parameter("machine"),
                     .key = request.parameter("key"),
@@ -108,7 +100,7 @@ Result<http::Response> open_events(Hub& hub, const http::Request& request) {
   if (recent > kMostRecent) {
     return fail(Code::invalid_argument, fmt::format("the parameter \"recent\" is at most {}", kMostRecent));
   }
-  PAWL_TRY(auto stream, recent != 0 && cursor.empty() ? open_recent(hub, std::move(filter), recent)
+  PAWL_TRY(auto stream, recent != 0 && cursor.empty() ? hub.open_recent(std::move(filter), recent)
                                                       : hub.open(std::move(filter), cursor));
   return http::Response{.content_type = "text/event-stream",
                         .headers = {{"X-Accel-Buffering", "no"}},

@@ -102,6 +102,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
                                   const std::vector<std::string>& states, std::optional<Duration> timeout);
   Result<Seq> parse_cursor(std::string_view cursor) const;
   std::string make_cursor(Seq seq) const;
+  Seq last_seq() const { return durable_seq_; }
   Result<std::vector<LogEvent>> follow(Seq after, std::size_t limit) const;
   Result<void> wait_for_entries(Seq after, std::optional<Duration> timeout);
   Seq partition_seq(std::string_view partition) const;
@@ -235,6 +236,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Registry registry_;
   OpenReport report_;
   std::unique_ptr<Store> store_;
+  std::string incarnation_;  // of the store, as long as it is open
 
   mutable std::mutex queue_mutex_;
   std::vector<Request> queue_;

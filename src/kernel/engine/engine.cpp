@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pawl/engine.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "kernel/engine/core.hpp"
@@ -68,6 +70,12 @@ Result<Instance> Engine::wait_for(std::string_view machine, std::string_view key
                                   const std::vector<std::string>& states,
                                   std::optional<Duration> timeout) const {
   return core_->wait_for_state(machine, key, states, timeout);
+}
+
+std::int64_t Engine::last_seq() const { return core_->last_seq(); }
+
+std::string Engine::cursor_before(std::int64_t count) const {
+  return core_->make_cursor(std::max<std::int64_t>(core_->last_seq() - count, 0));
 }
 
 Result<Subscription> Engine::subscribe(std::string_view cursor) const {

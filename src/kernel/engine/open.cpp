@@ -45,6 +45,7 @@ Result<void> EngineCore::open(const StoreOpener& opener) {
                               name, work.options.pool));
     }
   }
+  incarnation_ = store_->info().incarnation;
   last_at_ = std::max(store_->info().last_at, runtime_.now());
   PAWL_CHECK(load());
   lane_owner_ = runtime_.open_lane("engine");

@@ -6,25 +6,10 @@
 #include <charconv>
 
 #include "kernel/engine/core.hpp"
-#include "pawl/names.hpp"
+#include "kernel/engine/show.hpp"
 
 namespace pawl {
 namespace {
-
-std::vector<TimerStatus> timers_of(const Extras* extras) {
-  std::vector<TimerStatus> timers;
-  if (extras == nullptr) return timers;
-  for (const auto& timer : extras->timers) timers.push_back({timer.name, timer.due, timer.event});
-  return timers;
-}
-
-std::vector<WorkStatus> work_of(const Extras* extras) {
-  std::vector<WorkStatus> works;
-  if (extras == nullptr) return works;
-  for (const auto& work : extras->work)
-    works.push_back({work.number, work.name, work.attempt, work.not_before});
-  return works;
-}
 
 /// Where a page of a listing begins: behind the instance that was created then, with this id.
 struct ListPosition {
@@ -61,8 +46,8 @@ Instance EngineCore::to_instance(const Draft& draft) const {
           .created_at = draft.created_at,
           .at = draft.at,
           .data = std::string(draft.data.text()),
-          .timers = timers_of(&draft.extras),
-          .work = work_of(&draft.extras)};
+          .timers = timers_of(draft.extras),
+          .work = work_of(draft.extras)};
 }
 
 /// The data is left out; `load_data` reads it without holding up the lane.
@@ -79,8 +64,8 @@ Instance EngineCore::to_instance(const Head& head) const {
           .created_at = head.created_at,
           .at = head.at,
           .data = std::string(head.data.text()),
-          .timers = timers_of(head.extras.get()),
-          .work = work_of(head.extras.get())};
+          .timers = head.extras ? timers_of(*head.extras) : std::vector<TimerStatus>{},
+          .work = head.extras ? work_of(*head.extras) : std::vector<WorkStatus>{}};
 }
 
 /// The instance as an entry of the log left it. What no entry repeats is taken from the head, if it is still
@@ -101,8 +86,8 @@ Result<Instance> EngineCore::to_instance(Entry entry) const {
                 .seq = entry.seq,
                 .at = entry.at,
                 .data = std::move(entry.data),
-                .timers = timers_of(&extras),
-                .work = work_of(&extras)};
+                .timers = timers_of(extras),
+                .work = work_of(extras)};
   if (const auto* head = heads_.find(made.id); head != nullptr) {
     made.partition = partitions_[head->partition];
     if (head->generation == made.generation) made.created_at = head->created_at;
@@ -195,20 +180,8 @@ std::map<std::string, std::map<std::string, std::size_t>> EngineCore::counts() c
 }
 
 LogEvent EngineCore::to_event(Entry entry) const {
-  LogEvent event{.seq = entry.seq,
-                 .cursor = make_cursor(entry.seq),
-                 .at = entry.at,
-                 .kind = std::string(enum_name(entry.kind)),
-                 .id = entry.id,
-                 .machine = std::move(entry.machine),
-                 .key = std::move(entry.key),
-                 .event = std::move(entry.event),
-                 .payload = std::move(entry.payload),
-                 .state = std::move(entry.state),
-                 .version = entry.version,
-                 .generation = entry.generation,
-                 .data = std::move(entry.data),
-                 .finished = entry.finished};
+  auto cursor = make_cursor(entry.seq);
+  auto event = pawl::to_event(std::move(entry), std::move(cursor));
   if (event.key.empty()) {
     const std::shared_lock lock(heads_mutex_);
     if (const auto* head = heads_.find(event.id)) event.key = head->key.view();
@@ -273,9 +246,7 @@ Result<Instance> EngineCore::wait_for_state(std::string_view machine, std::strin
   }
 }
 
-std::string EngineCore::make_cursor(Seq seq) const {
-  return fmt::format("{}.{}", store_->info().incarnation, seq);
-}
+std::string EngineCore::make_cursor(Seq seq) const { return fmt::format("{}.{}", incarnation_, seq); }
 
 Result<Seq> EngineCore::parse_cursor(std::string_view cursor) const {
   const auto info = store_->info();
