@@ -13,6 +13,7 @@
 ///
 /// Collecting does nothing by itself: no clock, no I/O. Not thread-safe; lives for one decision.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -53,6 +54,17 @@ struct Work {
 struct CancelWork {
   std::string name;
 };
+/// Pending work of this name ends without another attempt, as failed with `cancelled`: at once where no
+/// attempt runs, otherwise when it returns. `interrupt` asks it to stop.
+struct StopWork {
+  std::string name;
+  bool interrupt = true;
+};
+struct EnterQueue {
+  std::string pool;
+  std::int32_t priority = 0;
+};
+struct LeaveQueue {};
 struct Message {
   std::string machine;
   std::string key;
@@ -60,17 +72,22 @@ struct Message {
   std::string payload;
 };
 
-using Any = std::variant<SetTimer, ClearTimer, Work, CancelWork, Message, Sql>;
+using Any =
+    std::variant<SetTimer, ClearTimer, Work, CancelWork, StopWork, EnterQueue, LeaveQueue, Message, Sql>;
 
 }  // namespace effect
 
 /// Collects effects in the order they are asked for.
 class Effects {
  public:
-  explicit Effects(Time now) : now_(now) {}
+  explicit Effects(Time now, std::string_view machine = {}, std::string_view key = {})
+      : now_(now), machine_(machine), key_(key) {}
 
   /// The time of the commit: log time, which never goes back.
   Time now() const { return now_; }
+  /// Whose transition this is.
+  std::string_view machine() const { return machine_; }
+  std::string_view key() const { return key_; }
 
   /// After `after`, `event` is sent to this instance. Setting a name again replaces the older timer. Timers
   /// of an instance that finishes are dropped.
@@ -89,6 +106,18 @@ class Effects {
     if (auto text = encoded(payload)) effects_.push_back(effect::Work{std::move(name), *std::move(text)});
   }
   void cancel_work(std::string name) { effects_.push_back(effect::CancelWork{std::move(name)}); }
+  /// Ends the work and tells the instance: what `WorkOptions::failed` makes of `cancelled` is sent once no
+  /// attempt runs any more. A running one is asked to stop; with `withdraw_work` it may go on to its end.
+  void stop_work(std::string name) { effects_.push_back(effect::StopWork{std::move(name), true}); }
+  void withdraw_work(std::string name) { effects_.push_back(effect::StopWork{std::move(name), false}); }
+
+  /// Takes a place in the line of a permit pool. The instance's work waits until it is its turn; then the
+  /// permit is the instance's, through all its work, until it leaves or finishes. An instance stands in one
+  /// line at a time.
+  void enter_queue(std::string pool, std::int32_t priority = 0) {
+    effects_.push_back(effect::EnterQueue{std::move(pool), priority});
+  }
+  void leave_queue() { effects_.push_back(effect::LeaveQueue{}); }
 
   /// Sends an event to another instance, of any partition, exactly once; it may be refused there.
   template <const auto& M, class E>
@@ -98,6 +127,9 @@ class Effects {
                                          std::string(event_name<M, E>()), *std::move(payload)});
     }
   }
+
+  /// The same by names, where the receiver's machine is known at run time only.
+  void send(effect::Message message) { effects_.push_back(std::move(message)); }
 
   /// The application's own rows, in the same transaction.
   void sql(Sql statement) { effects_.push_back(std::move(statement)); }
@@ -118,6 +150,8 @@ class Effects {
   }
 
   Time now_;
+  std::string_view machine_;
+  std::string_view key_;
   std::vector<effect::Any> effects_;
   std::optional<Error> error_;
 };

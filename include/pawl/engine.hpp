@@ -29,6 +29,7 @@
 #include "pawl/codec.hpp"
 #include "pawl/error.hpp"
 #include "pawl/instance.hpp"
+#include "pawl/lease.hpp"
 #include "pawl/log.hpp"
 #include "pawl/machines.hpp"
 #include "pawl/runtime.hpp"
@@ -174,6 +175,10 @@ class Engine {
   Result<Instance> wait_for(std::string_view machine, std::string_view key,
                             const std::vector<std::string>& states, std::optional<Duration> timeout) const;
 
+  /// The same without waiting; `done` runs like that of `submit`.
+  void wait_for(std::string_view machine, std::string_view key, std::vector<std::string> states,
+                std::optional<Duration> timeout, std::move_only_function<void(Result<Instance>)> done) const;
+
   /// The newest durable entry; 0 where there is none.
   std::int64_t last_seq() const;
   /// The cursor behind which the newest `count` entries are; retention may have passed it.
@@ -185,6 +190,22 @@ class Engine {
 
   /// A SELECT on the application's own tables; sees what is durable.
   Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement) const;
+
+  // Work that is done elsewhere; see `pawl/lease.hpp`. The callbacks run like those of `submit`.
+
+  /// The oldest work of these names, or nothing if none comes in time. Its attempt is counted before it is
+  /// returned. Errors: `unknown_machine`, `unknown_name`.
+  Result<std::optional<ClaimedWork>> claim(std::string_view machine, std::vector<std::string> works,
+                                           Duration wait);
+  void claim(std::string_view machine, std::vector<std::string> works, Duration wait,
+             std::move_only_function<void(Result<std::optional<ClaimedWork>>)> done);
+  /// Error: `lease_lost`.
+  Result<LeaseStatus> heartbeat(const Lease& lease);
+  void heartbeat(const Lease& lease, std::move_only_function<void(Result<LeaseStatus>)> done);
+  /// The attempt has ended: with a reply, or an error as a handler returns one. Returns once that is durable.
+  /// Error: `lease_lost`.
+  Result<void> complete(const Lease& lease, Result<Reply> result);
+  void complete(const Lease& lease, Result<Reply> result, std::move_only_function<void(Result<void>)> done);
 
   // Beside the log.
 

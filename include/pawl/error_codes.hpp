@@ -61,6 +61,7 @@
   X(4007, subscriber_lagged, "The subscriber was too slow and was disconnected with its cursor.")            \
   X(4008, internal, "A broken invariant was found; please report it.")                                       \
   X(4009, work_threw, "The handler of a piece of work threw an exception.")                                  \
+  X(4010, lease_lost, "The lease on a piece of work has ended; somebody else may do it now.")                \
   X(6001, unauthenticated, "The request carries no valid credentials.")                                      \
   X(6002, forbidden, "The caller's role does not allow this.")                                               \
   X(6003, unknown_route, "Nothing is served at this path.")                                                  \

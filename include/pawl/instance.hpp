@@ -41,6 +41,13 @@ struct WorkStatus {
   std::optional<Time> not_before{};  ///< waits for its next attempt
 };
 
+/// The line in which an instance stands; see `Effects::enter_queue`.
+struct QueueStatus {
+  std::string pool;
+  std::int32_t priority = 0;
+  bool admitted = false;  ///< it is its turn
+};
+
 /// An instance by names and JSON.
 struct Instance {
   InstanceId id;
@@ -57,6 +64,7 @@ struct Instance {
   std::string data;  ///< JSON
   std::vector<TimerStatus> timers;
   std::vector<WorkStatus> work;
+  std::optional<QueueStatus> queue{};
 };
 
 /// An instance of a machine that is known at compile time.
@@ -121,6 +129,7 @@ struct ListQuery {
   std::string machine{};
   std::string state{};
   std::string partition{};
+  std::optional<Time> created_after{};
   std::optional<Time> changed_after{};
   std::optional<Time> changed_before{};
   std::optional<bool> finished{};

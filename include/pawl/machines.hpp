@@ -40,6 +40,7 @@ struct WorkContext {
   std::string_view work;      ///< the name of the work
   std::int64_t number = 0;    ///< names this piece of work among all of the instance
   std::uint32_t attempt = 1;  ///< counts executions, interrupted ones included
+  std::string_view data{};    ///< the instance's data when the attempt began, as JSON
   std::stop_token stop;       ///< set when the work is cancelled, out of time, or the engine stops
 
   /// The same for every attempt at this work: what makes a call to the outside idempotent.
@@ -79,6 +80,9 @@ struct WorkOptions {
   std::string pool{};  ///< the permit pool that limits it; empty: the engine's workers alone
   FailureReply
       failed{};  ///< what to send when no retry is left; by default the work is only logged as failed
+  /// The work is not run here: somebody claims it (`Engine::claim`) and keeps it as long as each heartbeat
+  /// comes within this time of the one before. Such work takes no permit.
+  std::optional<Duration> lease{};
 };
 
 using WorkHandler = std::function<Result<Reply>(const WorkContext&, std::string_view payload)>;
@@ -98,7 +102,11 @@ class Machines {
   /// Adds a machine. A name used twice is reported when the engine opens.
   template <const auto& M>
   Machines& add() {
-    entries_.push_back({define<M>(), {}});
+    return add(define<M>());
+  }
+  /// The same of a definition that was changed, such as a table that serves under several names.
+  Machines& add(Definition definition) {
+    entries_.push_back({std::move(definition), {}});
     return *this;
   }
 
@@ -113,6 +121,8 @@ class Machines {
     };
     return add_work(M.traits.name, std::move(name), {std::move(run), std::move(options)});
   }
+  /// The same by the machine's name, for a handler that reads its payload itself.
+  Machines& add_work(std::string_view machine, std::string name, Work work);
 
   /// Checks the whole. Errors: `duplicate_machine`, `unknown_machine`, `duplicate_instance` for a work
   /// registered twice, and what a retry policy is refused with.
@@ -121,8 +131,6 @@ class Machines {
   const std::vector<Entry>& entries() const { return entries_; }
 
  private:
-  Machines& add_work(std::string_view machine, std::string name, Work work);
-
   std::vector<Entry> entries_;
   std::vector<Error> problems_;
 };

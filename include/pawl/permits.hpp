@@ -12,9 +12,11 @@
 ///     pool.release("run-17", 3);   // the changes grant them to whoever waits first
 ///
 /// The rules:
-/// - First in, first out. The head of the line waits until its minimum is free and nobody overtakes it, so
-///   nobody starves. The one exception: a waiter whose minimum no longer fits the size (after a shrink) is
-///   passed over, keeps its place, and is served again once the pool has grown.
+/// - First in, first out among those of one priority, a higher one first. The head of the line waits until
+/// its
+///   minimum is free and nobody overtakes it, so that nobody of the highest priority starves. The one
+///   exception: a waiter whose minimum no longer fits the size (after a shrink) is passed over, keeps its
+///   place, and is served again once the pool has grown.
 /// - A grant gives what is free, at least the minimum and at most what was wanted, and settles the request:
 ///   a partial grant is not topped up. A holder that wants more asks again, at the end of the line. It should
 ///   not wait for that idly: two holders that keep what they have until they get more can wait for ever.
@@ -60,6 +62,7 @@ class PermitPool {
     std::string holder;
     std::uint32_t want;
     std::uint32_t minimum;
+    std::int32_t priority = 0;
     bool operator==(const Waiter&) const = default;
   };
 
@@ -83,7 +86,8 @@ class PermitPool {
   /// Asks for `want` permits, content with `minimum`. Grants now or stands in line. Errors:
   /// `invalid_argument` when the holder has no name, a count is 0, minimum > want, the holder waits already,
   /// or the minimum, with what the holder has, exceeds the size and so could never be granted.
-  Result<PermitChanges> request(std::string_view holder, std::uint32_t want, std::uint32_t minimum);
+  Result<PermitChanges> request(std::string_view holder, std::uint32_t want, std::uint32_t minimum,
+                                std::int32_t priority = 0);
 
   /// Gives `permits` back. Errors: `unknown_name` when the holder holds nothing; `invalid_argument` for 0 or
   /// for more than it holds.
@@ -114,13 +118,23 @@ class PermitPool {
   bool operator==(const PermitPool&) const = default;
 
  private:
+  /// Where a waiter stands: those of a higher priority in front, then those who came first. Rank 0: nowhere.
+  struct Place {
+    std::int32_t priority = 0;
+    std::uint64_t rank = 0;
+    bool operator==(const Place&) const = default;
+    bool operator<(const Place& other) const {
+      return priority != other.priority ? priority > other.priority : rank < other.rank;
+    }
+  };
+
   /// One per holder that holds or waits. Ranks rise with every request and order both the line and the ages;
   /// 0 means none.
   struct Entry {
     std::uint32_t held = 0;
     std::uint32_t revoking = 0;
     std::uint64_t age = 0;
-    std::uint64_t place = 0;
+    Place place{};
     bool operator==(const Entry&) const = default;
   };
   using Entries = std::unordered_map<std::string, Entry>;
@@ -143,7 +157,7 @@ class PermitPool {
   std::uint32_t revoking_ = 0;
   std::uint64_t last_rank_ = 0;
   Entries entries_;
-  std::map<std::uint64_t, Waiter> line_;
+  std::map<Place, Waiter> line_;
 };
 
 struct PermitPool::Restored {

@@ -30,14 +30,17 @@ namespace pawl {
 struct CreateOptions {
   std::string partition{};   ///< instances with the same one can be changed together; default: alone
   std::string request_id{};  ///< a repeat with the same id and content returns the first outcome
+  std::string machine{};     ///< where the table was added under another name than its own
 };
 
 struct SendOptions {
   std::optional<std::int64_t> expected_version{};  ///< else `version_conflict`
   std::string request_id{};
+  std::string machine{};  ///< where the table was added under another name than its own
 };
 
-/// One operation, by names. `typed` holds the event itself where it came from C++, so that it is not decoded.
+/// One operation, by names. `typed` and `data` hold the event and the data themselves where they came from
+/// C++, so that they are not decoded.
 struct Operation {
   enum class Kind : std::uint8_t { create, send };
   Kind kind = Kind::send;
@@ -48,6 +51,8 @@ struct Operation {
   std::string json = "{}";  ///< data of a create, payload of a send
   std::shared_ptr<const void> typed{};
   std::optional<std::int64_t> expected_version{};
+  std::string payload{};  ///< of the event with which a create begins, if it has one
+  std::shared_ptr<const void> data{};
 };
 
 /// Not thread-safe while it is built.
@@ -55,15 +60,31 @@ class Transaction {
  public:
   /// Begins an instance with this data.
   template <const auto& M>
-  Transaction&& create(std::string key, const DataOf<M>& data = {}, CreateOptions options = {}) && {
+  Transaction&& create(std::string key, DataOf<M> data = {}, CreateOptions options = {}) && {
     if (auto json = keep(encode(data))) {
       add({.kind = Operation::Kind::create,
-           .machine = std::string(M.traits.name),
+           .machine = name_of<M>(std::move(options.machine)),
            .key = std::move(key),
            .partition = std::move(options.partition),
-           .json = *std::move(json)},
+           .json = *std::move(json),
+           .data = std::make_shared<const DataOf<M>>(std::move(data))},
           std::move(options.request_id));
     }
+    return std::move(*this);
+  }
+
+  /// Begins an instance with this data and sends it its first event, in one entry of the log.
+  template <const auto& M, class E>
+  Transaction&& begin(std::string key, DataOf<M> data, E event, CreateOptions options = {}) && {
+    auto payload = keep(encode(event));
+    if (!payload) return std::move(*this);
+    const auto before = operations_.size();
+    (void)std::move(*this).template create<M>(std::move(key), std::move(data), std::move(options));
+    if (operations_.size() == before) return std::move(*this);
+    auto& made = operations_.back();
+    made.event = std::string(event_name<M, E>());
+    made.payload = *std::move(payload);
+    made.typed = std::make_shared<const E>(std::move(event));
     return std::move(*this);
   }
 
@@ -72,7 +93,7 @@ class Transaction {
   Transaction&& send(std::string key, E event, SendOptions options = {}) && {
     if (auto json = keep(encode(event))) {
       add({.kind = Operation::Kind::send,
-           .machine = std::string(M.traits.name),
+           .machine = name_of<M>(std::move(options.machine)),
            .key = std::move(key),
            .event = std::string(event_name<M, E>()),
            .json = *std::move(json),
@@ -86,6 +107,7 @@ class Transaction {
   /// An operation by names, as it comes over a network.
   Transaction&& operation(Operation operation) && {
     operation.typed.reset();
+    operation.data.reset();
     add(std::move(operation), {});
     return std::move(*this);
   }
@@ -110,6 +132,10 @@ class Transaction {
  private:
   friend class EngineCore;
 
+  template <const auto& M>
+  static std::string name_of(std::string other) {
+    return other.empty() ? std::string(M.traits.name) : std::move(other);
+  }
   void add(Operation operation, std::string request) {
     operations_.push_back(std::move(operation));
     if (!request.empty()) request_id_ = std::move(request);

@@ -59,10 +59,10 @@ Result<PermitPool::Restored> PermitPool::restore(std::string name, std::uint32_t
   return Restored{std::move(pool), std::move(changes)};
 }
 
-Result<PermitChanges> PermitPool::request(std::string_view holder, std::uint32_t want,
-                                          std::uint32_t minimum) {
+Result<PermitChanges> PermitPool::request(std::string_view holder, std::uint32_t want, std::uint32_t minimum,
+                                          std::int32_t priority) {
   PAWL_CHECK(check_request(holder, want, minimum));
-  enqueue({std::string(holder), want, minimum});
+  enqueue({std::string(holder), want, minimum, priority});
   return grant_in_order();
 }
 
@@ -91,7 +91,7 @@ Result<PermitChanges> PermitPool::resize(std::uint32_t size) {
 Result<PermitChanges> PermitPool::forget(std::string_view holder) {
   PAWL_TRY(const auto found, find(holder));
   Entry& entry = found->second;
-  if (entry.place != 0) line_.erase(std::exchange(entry.place, 0));
+  if (entry.place.rank != 0) line_.erase(std::exchange(entry.place, Place{}));
   take_back(entry, entry.held);
   drop_if_idle(found);
   return grant_in_order();
@@ -122,10 +122,10 @@ Result<void> PermitPool::check_request(std::string_view holder, std::uint32_t wa
   PAWL_CHECK(check_counts(name_, holder, want, minimum));
   const auto found = entries_.find(std::string(holder));
   const Entry entry = found == entries_.end() ? Entry{} : found->second;
-  if (entry.place != 0) {
+  if (entry.place.rank != 0) {
     return refuse(name_, holder, fmt::format("\"{}\" waits already; forget the old request first", holder));
   }
-  if (!fits({{}, want, minimum}, entry)) {
+  if (!fits({{}, want, minimum, 0}, entry)) {
     return refuse(name_, holder,
                   fmt::format("\"{}\" holds {} and asks for at least {} more, but the pool has only {}; "
                               "this could never be granted",
@@ -157,7 +157,7 @@ bool PermitPool::fits(const Waiter& waiter, const Entry& entry) const {
 
 void PermitPool::enqueue(Waiter waiter) {
   Entry& entry = entries_[waiter.holder];
-  entry.place = ++last_rank_;
+  entry.place = {waiter.priority, ++last_rank_};
   line_.emplace(entry.place, std::move(waiter));
 }
 
@@ -170,7 +170,7 @@ void PermitPool::take_back(Entry& entry, std::uint32_t permits) {
 }
 
 void PermitPool::drop_if_idle(Entries::iterator found) {
-  if (found->second.held == 0 && found->second.place == 0) entries_.erase(found);
+  if (found->second.held == 0 && found->second.place.rank == 0) entries_.erase(found);
 }
 
 PermitChanges PermitPool::grant_in_order() {
@@ -186,7 +186,7 @@ PermitChanges PermitPool::grant_in_order() {
     const std::uint32_t permits = std::min(waiter.want, free());
     if (entry.held == 0) entry.age = ++last_rank_;
     entry.held += permits;
-    entry.place = 0;
+    entry.place = {};
     granted_ += permits;
     changes.push_back({PermitChange::Kind::grant, waiter.holder, permits});
     next = line_.erase(next);

@@ -75,6 +75,7 @@ constexpr auto kStatuses = std::to_array<Status>({
     {Code::retries_exhausted, 500},
     {Code::internal, 500},
     {Code::work_threw, 500},
+    {Code::lease_lost, 409},
     {Code::config_invalid, 500},
     {Code::unsafe_address, 500},
     {Code::unreachable, 502},

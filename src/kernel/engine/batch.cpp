@@ -222,6 +222,7 @@ void EngineCore::fail_batch(Batch& batch, const Error& error) {
                : Error(Code::store_poisoned, "the store failed and must be reopened: " + error.to_string());
     options_.log.error("store poisoned", {{"error", error.to_string()}});
     end_waiting(*poisoned_);
+    end_watching(*poisoned_);
   }
   forget_permits(batch.reserved);
   // A store that was poisoned before took nothing of this batch.
@@ -395,19 +396,6 @@ Result<Decided> EngineCore::decide_request(Batch& batch, Request& request) {
   return decided;
 }
 
-/// New work takes a permit now if one is free; then its first attempt is recorded with the work itself.
-void EngineCore::reserve_permits(Batch& batch, Draft& draft, const Change& change) {
-  for (const auto number : change.new_work) {
-    auto& work = *std::ranges::find(draft.extras.work, number, &WorkRecord::number);
-    const WorkKey key{draft.id, number};
-    const std::lock_guard lock(pools_mutex_);
-    const auto granted = pool_of(draft.machine, work.name).request(holder_of(key), 1, 1);
-    PAWL_ASSERT(granted.has_value(), "a new piece of work is new to its pool");
-    work.attempt = granted->empty() ? 0 : 1;
-    batch.reserved.push_back(key);
-  }
-}
-
 Result<Seq> EngineCore::write(const Request& request) {
   auto& [staged, changes, entries, extras] = staged_;
   entries.clear();
@@ -470,6 +458,7 @@ void EngineCore::publish(Batch& batch) {
     act(item.id, item.machine, item.before.get(), heads_.find(item.id)->extras.get());
   wake_timers();
   wake_readers(batch);
+  wake_watchers(batch);
   schedule_maintenance();
 }
 

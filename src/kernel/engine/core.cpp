@@ -61,8 +61,8 @@ std::int64_t content_of(const Transaction& transaction) {
   Content content;
   for (const auto& operation : transaction.operations()) {
     content.text(operation.kind == Operation::Kind::create ? "create" : "send");
-    for (const auto* part :
-         {&operation.machine, &operation.key, &operation.partition, &operation.event, &operation.json}) {
+    for (const auto* part : {&operation.machine, &operation.key, &operation.partition, &operation.event,
+                             &operation.json, &operation.payload}) {
       content.text(*part);
     }
     content.number(operation.expected_version);
@@ -86,8 +86,17 @@ Result<Target> to_target(const Registry& registry, Operation operation) {
   Target target{
       .machine = machine, .id = registry.id(machine, operation.key), .key = std::move(operation.key)};
   if (operation.kind == Operation::Kind::create) {
-    PAWL_TRY(auto data, definition.normalise(operation.json));
-    target.happening = CreateInstance{std::move(data), std::move(operation.partition)};
+    CreateInstance create{.data = std::move(operation.json),
+                          .partition = std::move(operation.partition),
+                          .value = std::move(operation.data)};
+    if (create.value == nullptr) {
+      PAWL_TRY(create.data, definition.normalise(create.data));
+    }
+    if (!operation.event.empty()) {
+      PAWL_TRY(const auto event, definition.find_event(operation.event));
+      create.first = SendEvent{event, std::move(operation.typed), std::move(operation.payload), {}};
+    }
+    target.happening = std::move(create);
   } else {
     PAWL_TRY(const auto event, definition.find_event(operation.event));
     target.happening =
@@ -168,8 +177,13 @@ void EngineCore::close() {
                  std::make_move_iterator(taken_.end()));
   taken_.clear();
   for (auto& request : waiting) {
-    if (request.done && !request.internal) request.done(fail(Code::stopped, "the engine stopped"));
+    if (request.done) request.done(fail(Code::stopped, "the engine stopped"));
   }
+  for (auto& [id, claimer] : std::exchange(claimers_, {})) {
+    claimer.done(fail(Code::stopped, "the engine stopped"));
+  }
+  claiming_.clear();
+  end_watching(Error(Code::stopped, "the engine stopped"));
   workers_owner_.reset();
   maintenance_owner_.reset();
   helper_owner_.reset();

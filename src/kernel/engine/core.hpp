@@ -39,6 +39,8 @@
 namespace pawl {
 
 using Done = std::move_only_function<void(Result<std::vector<Instance>>)>;
+using WatchDone = std::move_only_function<void(Result<Instance>)>;
+using ClaimDone = std::move_only_function<void(Result<std::optional<ClaimedWork>>)>;
 
 /// One thing that happens to one instance.
 struct Target {
@@ -100,6 +102,8 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
                           std::size_t limit) const;
   Result<Instance> wait_for_state(std::string_view machine, std::string_view key,
                                   const std::vector<std::string>& states, std::optional<Duration> timeout);
+  void watch_state(std::string_view machine, std::string_view key, std::vector<std::string> states,
+                   std::optional<Duration> timeout, WatchDone done);
   Result<Seq> parse_cursor(std::string_view cursor) const;
   std::string make_cursor(Seq seq) const;
   Seq last_seq() const { return durable_seq_; }
@@ -108,6 +112,11 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Seq partition_seq(std::string_view partition) const;
   std::vector<std::string> partition_keys(std::string_view machine, std::string_view partition) const;
   Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement) const;
+
+  // Work that is done elsewhere (claim.cpp).
+  void claim(std::string_view machine, std::vector<std::string> works, Duration wait, ClaimDone done);
+  void heartbeat(const Lease& lease, std::move_only_function<void(Result<LeaseStatus>)> done);
+  void complete(const Lease& lease, Result<Reply> result, Done done);
 
   // Beside the log and operating (operate.cpp).
   Result<void> put_ephemeral(std::string_view machine, std::string_view key, std::string name,
@@ -127,15 +136,30 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   /// Names one piece of work in the whole store.
   using WorkKey = std::pair<InstanceId, std::int64_t>;
   struct RunningWork {
-    std::stop_source stop;
+    std::stop_source stop{std::nostopstate};
     std::uint32_t attempt = 0;
     bool timed_out = false;
-    TimerId timeout{};
-    bool has_timeout = false;
+    bool abandoned = false;  // does not stop, and counts as failed already
+    bool again = false;      // the next attempt waits for its end
+    std::optional<TimerId> timeout{};
+    std::optional<TimerId> lease{};  // it runs elsewhere
+  };
+  /// Somebody who wants to do work of these names.
+  struct Claimer {
+    std::uint16_t machine = 0;
+    std::vector<std::string> works;
+    ClaimDone done;
+    std::optional<TimerId> patience{};
   };
   struct StateWaiter {
     std::vector<std::uint16_t> states;
     std::shared_ptr<Gate> gate;
+  };
+  /// The same with a callback, on the lane.
+  struct Watcher {
+    std::vector<std::string> states;
+    WatchDone done;
+    std::optional<TimerId> patience{};
   };
   struct Answer {
     Request* request;
@@ -179,7 +203,6 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Result<std::optional<std::vector<Instance>>> repeated(const Request& request);
   Result<void> check_partition() const;
   Result<Draft> draft_of(const Batch& batch, const Target& target);
-  void reserve_permits(Batch& batch, Draft& draft, const Change& change);
   Result<void> decide_targets(const Batch& batch, const Request& request);
   Result<Seq> write(const Request& request);
   Result<void> commit_batch(Batch& batch);
@@ -200,29 +223,61 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void act(const InstanceId& id, std::uint16_t machine, const Extras* before, const Extras* after);
   void arm_timer(const InstanceId& id, const TimerRecord& timer);
   void wake_timers();
+  void wake_readers(const Batch& batch);
+  void wake_watchers(const Batch& batch);
+  bool is_reached(std::uint16_t machine, std::uint16_t state, const std::vector<std::string>& states) const;
+  void end_waiting(const Error& why);
+  void end_watching(const Error& why);
+
+  // Work (work.cpp).
+  void act_on_work(const InstanceId& id, std::uint16_t machine, const WorkRecord* older,
+                   const WorkRecord& work);
   void start_work(const InstanceId& id, std::uint16_t machine, const WorkRecord& work);
-  void work_returned(WorkKey key, std::uint16_t machine, std::uint32_t attempt, Result<Reply> result);
+  static Result<Reply> run_handler(const WorkHandler& run, const WorkContext& context,
+                                   std::string_view payload);
+  void work_returned(WorkKey key, std::uint16_t machine, std::uint32_t attempt, Result<Reply> result,
+                     Done done = {});
+  void attempt_failed(const WorkKey& key, std::uint16_t machine, const WorkRecord& work, Error error,
+                      Done done);
   void work_timed_out(WorkKey key, std::uint32_t attempt);
+  void work_overdue(WorkKey key, std::uint32_t attempt);
+  void stop_work(const WorkKey& key, std::uint16_t machine, const WorkRecord& work);
   void work_gone(const WorkKey& key);
   void retry_later(const InstanceId& id, std::uint16_t machine, const WorkRecord& work);
+  void reserve_permits(Batch& batch, Draft& draft, const Change& change);
   void request_permit(const WorkKey& key, std::uint16_t machine, const std::string& name);
   void forget_permits(std::span<const WorkKey> keys);
   void granted(const PermitChanges& changes);
   void begin_attempt(const WorkKey& key);
+  void not_begun(const WorkKey& key);
+  const Machines::Work* handler_of(std::uint16_t machine, std::string_view work) const;
   PermitPool& pool_of(std::uint16_t machine, std::string_view work);
   static std::string holder_of(const WorkKey& key);
+  bool may_work(const InstanceId& id, const std::optional<QueueRecord>& queue) const;
+  void admit(const InstanceId& id);
+  void enter_queue(const InstanceId& id, const QueueRecord& queue);
+  void leave_queue(const InstanceId& id, const QueueRecord& queue);
+  std::optional<QueueStatus> queue_of(const InstanceId& id, const Extras& extras) const;
+
+  // Work that is done elsewhere (claim.cpp).
+  bool is_leased(std::uint16_t machine, std::string_view work) const;
+  void offer(const WorkKey& key, std::uint16_t machine, const std::string& name);
+  void withdraw_offer(const WorkKey& key);
+  void serve(Claimer claimer, std::uint64_t id);
+  std::optional<WorkKey> held(const Lease& lease) const;
+  void hand_out(const WorkKey& key, std::uint16_t machine, const WorkRecord& work, const HeadData& data);
+  void claim_failed(const WorkKey& key);
+  void lease_ended(WorkKey key, std::uint32_t attempt);
   void deliver(const InstanceId& sender, std::uint16_t machine, const MessageRecord& message);
   void acknowledge(const InstanceId& sender, std::uint16_t machine, std::int64_t number,
                    std::optional<Error> refused);
-  void wake_readers(const Batch& batch);
-  void end_waiting(const Error& why);
 
   // Opening (open.cpp).
   Result<void> load();
   Result<void> recover();
   void resume();
   void resume_work(const Head& head, const WorkRecord& work);
-  void note_unknown(const StoredHead& stored, std::uint16_t machine, std::uint16_t state);
+  void note_unknown(const StoredHead& stored, const Head& head);
 
   void schedule_maintenance();
   Result<void> flush_ephemerals(Batch& batch);
@@ -273,6 +328,12 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::optional<TimerId> timer_wake_;
   std::optional<Instant> timer_wake_at_;
   std::map<WorkKey, RunningWork> running_;
+  std::map<std::pair<std::uint16_t, std::string>, std::deque<WorkKey>> offers_;  // first in, first out
+  std::set<WorkKey> offered_;
+  std::map<WorkKey, Claimer> claiming_;  // until their attempt has begun
+  std::map<std::uint64_t, Claimer> claimers_;
+  std::uint64_t last_claimer_ = 0;
+  std::multimap<InstanceId, Watcher> watchers_;
   mutable std::mutex pools_mutex_;
   std::map<std::string, PermitPool, std::less<>> pools_;
 

@@ -36,10 +36,13 @@ class Decider {
   }
 
   Result<void> check_alive() const;
+  Result<void> check_new(const CreateInstance& create) const;
   Result<void> take_event(std::size_t event, const void* typed, std::string_view payload);
   Result<void> collect(std::vector<effect::Any> effects, std::int64_t version);
   Result<void> add(effect::SetTimer& set, std::int64_t version);
   Result<void> add(effect::Work& work);
+  Result<void> add(effect::EnterQueue& enter);
+  void stop_work(const effect::StopWork& stop);
   Result<std::size_t> event_of_type(std::string_view type) const;
   bool drop_work(std::int64_t number, std::uint32_t attempt);
   void set_state(std::size_t state);
@@ -77,7 +80,7 @@ Result<void> Decider::check_alive() const {
 /// Fires the event and keeps what it makes of state, data and effects.
 Result<void> Decider::take_event(std::size_t event, const void* typed, std::string_view payload) {
   const auto& fired = definition().events[event];
-  Effects effects(now_);
+  Effects effects(now_, definition().name, draft_.key);
   const Definition::Data data{draft_.data.text(), draft_.data.value()};
   PAWL_TRY(auto step, typed != nullptr ? fired.fire(draft_.state, data, typed, &effects)
                                        : fired.fire_json(draft_.state, data, payload, &effects));
@@ -105,6 +108,7 @@ void Decider::set_state(std::size_t state) {
   if (!definition().states[state].terminal) return;
   extras_.timers.clear();
   extras_.work.clear();
+  extras_.queue.reset();
   change_.new_work.clear();
 }
 
@@ -135,6 +139,29 @@ Result<void> Decider::add(effect::Work& work) {
   return {};
 }
 
+Result<void> Decider::add(effect::EnterQueue& enter) {
+  if (!registry_.pools().contains(enter.pool)) {
+    return fail(Code::unknown_pool,
+                fmt::format("{}: no permit pool \"{}\"; known: {}", who(), enter.pool.substr(0, 64),
+                            fmt::join(registry_.pools(), ", ")),
+                {{"pool", enter.pool.substr(0, 64)}});
+  }
+  if (extras_.queue && extras_.queue->pool != enter.pool) {
+    return fail(Code::invalid_argument,
+                fmt::format("{} stands in the line of \"{}\"; it must leave before it enters \"{}\"", who(),
+                            extras_.queue->pool, enter.pool));
+  }
+  if (!extras_.queue) extras_.queue = QueueRecord{std::move(enter.pool), enter.priority, now_};
+  return {};
+}
+
+void Decider::stop_work(const effect::StopWork& stop) {
+  for (auto& work : extras_.work) {
+    if (work.name != stop.name) continue;
+    if (stop.interrupt || !work.stop) work.stop = stop.interrupt ? WorkStop::now : WorkStop::when_idle;
+  }
+}
+
 /// A number for work or a message: the version in front keeps it from ever being used again.
 Result<std::int64_t> Decider::next_number() {
   constexpr std::int64_t kPerChange = 1024;
@@ -156,8 +183,14 @@ Result<void> Decider::collect(std::vector<effect::Any> effects, std::int64_t ver
       PAWL_CHECK(add(*work));
     } else if (const auto* cancel = std::get_if<effect::CancelWork>(&any)) {
       std::erase_if(extras_.work, [&](const WorkRecord& record) { return record.name == cancel->name; });
+    } else if (const auto* stop = std::get_if<effect::StopWork>(&any)) {
+      stop_work(*stop);
+    } else if (auto* enter = std::get_if<effect::EnterQueue>(&any)) {
+      PAWL_CHECK(add(*enter));
+    } else if (std::holds_alternative<effect::LeaveQueue>(any)) {
+      extras_.queue.reset();
     } else if (auto* message = std::get_if<effect::Message>(&any)) {
-      PAWL_CHECK(registry_.find(message->machine));
+      // A receiver that does not exist refuses, like one that does not take the event.
       PAWL_TRY(const auto number, next_number());
       extras_.outbox.push_back({number, std::move(message->machine), std::move(message->key),
                                 std::move(message->event), std::move(message->payload)});
@@ -220,31 +253,50 @@ Change Decider::consume(EntryKind kind, const std::string& name, const Result<st
 }
 
 Decision Decider::operator()(const CreateInstance& create) {
+  PAWL_CHECK(check_new(create));
+  const auto before = draft_;
   if (draft_.exists) {
-    const bool finished = registry_.finished(draft_.machine, draft_.state);
-    if (!finished) {
-      return fail(Code::duplicate_instance, fmt::format("{} exists already", who()),
-                  {{"key", std::string(draft_.key)}});
-    }
-    if (!definition().generations) {
-      return fail(
-          Code::finished_instance,
-          fmt::format("{} is finished; {} does not allow another generation", who(), definition().name),
-          {{"key", std::string(draft_.key)}});
-    }
-    if (!create.partition.empty() && create.partition != draft_.partition) {
-      return fail(Code::wrong_partition,
-                  fmt::format("{} belongs to partition \"{}\"", who(), draft_.partition));
-    }
     draft_.generation += 1;
   } else {
     draft_.partition = create.partition;
   }
   draft_.created_at = now_;
   draft_.exists = true;
-  next_data_ = create.data;
-  next_state_ = definition().initial;
-  return record(EntryKind::created, "", "");
+  if (!create.first) {
+    next_data_ = create.data;
+    next_state_ = definition().initial;
+    return record(EntryKind::created, "", "");
+  }
+  draft_.data = HeadData(create.data, create.value);
+  draft_.state = static_cast<std::uint16_t>(definition().initial);
+  if (auto taken = take_event(create.first->event, create.first->typed.get(), create.first->payload);
+      !taken) {
+    draft_ = before;
+    return fail(std::move(taken).error());
+  }
+  // Many that begin wait for long: they are kept as text alone.
+  next_value_.reset();
+  return record(EntryKind::created, definition().events[create.first->event].name, create.first->payload);
+}
+
+/// Whether the instance may begin: it is new, or finished and allowed another generation.
+Result<void> Decider::check_new(const CreateInstance& create) const {
+  if (!draft_.exists) return {};
+  const bool finished = registry_.finished(draft_.machine, draft_.state);
+  if (!finished) {
+    return fail(Code::duplicate_instance, fmt::format("{} exists already", who()),
+                {{"key", std::string(draft_.key)}});
+  }
+  if (!definition().generations) {
+    return fail(Code::finished_instance,
+                fmt::format("{} is finished; {} does not allow another generation", who(), definition().name),
+                {{"key", std::string(draft_.key)}});
+  }
+  if (!create.partition.empty() && create.partition != draft_.partition) {
+    return fail(Code::wrong_partition,
+                fmt::format("{} belongs to partition \"{}\"", who(), draft_.partition));
+  }
+  return {};
 }
 
 Decision Decider::operator()(const SendEvent& send) {
@@ -271,7 +323,7 @@ Decision Decider::operator()(const FireTimer& fire) {
 
 Decision Decider::operator()(const BeginWork& begin) {
   const auto work = std::ranges::find(extras_.work, begin.number, &WorkRecord::number);
-  if (!draft_.exists || work == extras_.work.end()) return std::nullopt;
+  if (!draft_.exists || work == extras_.work.end() || work->stop) return std::nullopt;
   work->attempt += 1;
   work->not_before.reset();
   return record_own(EntryKind::work, work->name, fmt::format("{{\"attempt\":{}}}", work->attempt));

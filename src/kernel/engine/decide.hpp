@@ -53,15 +53,17 @@ struct Change {
 
 // What may happen to an instance. Each is a value; `decide` below turns it into a change of the draft.
 
-struct CreateInstance {
-  std::string data;
-  std::string partition;
-};
 struct SendEvent {
   std::size_t event = 0;
   std::shared_ptr<const void> typed;  // else the payload is decoded
   std::string payload;
   std::optional<std::int64_t> expected_version;
+};
+struct CreateInstance {
+  std::string data;
+  std::string partition;
+  std::shared_ptr<const void> value;  // what the data is the text of, if it is at hand
+  std::optional<SendEvent> first{};   // its first event, in the same entry
 };
 /// A timer is due; it is consumed whether or not its event is accepted.
 struct FireTimer {

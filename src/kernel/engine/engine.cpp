@@ -9,6 +9,32 @@
 #include "pawl/atomic.hpp"
 
 namespace pawl {
+namespace {
+
+/// Waits for what a callback is called with.
+template <class T, class Begin>
+Result<T> awaited(Runtime& runtime, Begin begin) {
+  struct Slot {
+    Gate gate;
+    Result<T> outcome = fail(Code::stopped, "the engine stopped before the outcome was known");
+  };
+  // Shared with the callback: after a simulated crash the waiter is gone before the lane's last task.
+  auto slot = std::make_shared<Slot>();
+  // Also where it is never called, because the engine closes.
+  struct Opener {
+    std::shared_ptr<Slot> slot;
+    explicit Opener(std::shared_ptr<Slot> of) : slot(std::move(of)) {}
+    Opener(Opener&&) noexcept = default;
+    ~Opener() {
+      if (slot) slot->gate.open();
+    }
+  };
+  begin([opener = Opener(slot)](Result<T> outcome) { opener.slot->outcome = std::move(outcome); });
+  runtime.wait(slot->gate);
+  return std::move(slot->outcome);
+}
+
+}  // namespace
 
 Engine::Engine(std::shared_ptr<EngineCore> core) : core_(std::move(core)) {}
 Engine::~Engine() { core_->close(); }
@@ -72,10 +98,48 @@ Result<Instance> Engine::wait_for(std::string_view machine, std::string_view key
   return core_->wait_for_state(machine, key, states, timeout);
 }
 
+void Engine::wait_for(std::string_view machine, std::string_view key, std::vector<std::string> states,
+                      std::optional<Duration> timeout,
+                      std::move_only_function<void(Result<Instance>)> done) const {
+  core_->watch_state(machine, key, std::move(states), timeout, std::move(done));
+}
+
 std::int64_t Engine::last_seq() const { return core_->last_seq(); }
 
 std::string Engine::cursor_before(std::int64_t count) const {
   return core_->make_cursor(std::max<std::int64_t>(core_->last_seq() - count, 0));
+}
+
+Result<std::optional<ClaimedWork>> Engine::claim(std::string_view machine, std::vector<std::string> works,
+                                                 Duration wait) {
+  return awaited<std::optional<ClaimedWork>>(
+      core_->runtime(), [&](auto done) { core_->claim(machine, std::move(works), wait, std::move(done)); });
+}
+
+void Engine::claim(std::string_view machine, std::vector<std::string> works, Duration wait,
+                   std::move_only_function<void(Result<std::optional<ClaimedWork>>)> done) {
+  core_->claim(machine, std::move(works), wait, std::move(done));
+}
+
+Result<LeaseStatus> Engine::heartbeat(const Lease& lease) {
+  return awaited<LeaseStatus>(core_->runtime(), [&](auto done) { core_->heartbeat(lease, std::move(done)); });
+}
+
+void Engine::heartbeat(const Lease& lease, std::move_only_function<void(Result<LeaseStatus>)> done) {
+  core_->heartbeat(lease, std::move(done));
+}
+
+Result<void> Engine::complete(const Lease& lease, Result<Reply> result) {
+  return awaited<void>(core_->runtime(),
+                       [&](auto done) { complete(lease, std::move(result), std::move(done)); });
+}
+
+void Engine::complete(const Lease& lease, Result<Reply> result,
+                      std::move_only_function<void(Result<void>)> done) {
+  core_->complete(lease, std::move(result),
+                  [done = std::move(done)](const Result<std::vector<Instance>>& outcome) mutable {
+                    done(outcome ? Result<void>() : fail(outcome.error()));
+                  });
 }
 
 Result<Subscription> Engine::subscribe(std::string_view cursor) const {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "kernel/engine/core.hpp"
 #include "pawl/codec.hpp"
@@ -36,6 +37,7 @@ Result<void> EngineCore::open(const StoreOpener& opener) {
   for (const auto& [name, size] : pools) {
     PAWL_TRY(auto pool, PermitPool::open(name.empty() ? "workers" : name, size));
     pools_.emplace(name, std::move(pool));
+    if (!name.empty()) registry_.add_pool(name);
   }
   for (std::size_t machine = 0; machine < registry_.size(); ++machine) {
     for (const auto& [name, work] : registry_.entry(static_cast<std::uint16_t>(machine)).works) {
@@ -90,7 +92,7 @@ Result<void> EngineCore::load() {
       if (!extras && !broken) broken = std::move(extras).error();
       if (extras) head.extras = std::make_unique<Extras>(*std::move(extras));
     }
-    note_unknown(stored, head.machine, head.state);
+    note_unknown(stored, head);
     loaded.push_back(std::move(head));
   }));
   if (broken) return fail(Error(*broken).while_("while loading the timers and work of an instance"));
@@ -116,17 +118,18 @@ Result<void> EngineCore::load() {
   return {};
 }
 
-void EngineCore::note_unknown(const StoredHead& stored, std::uint16_t machine, std::uint16_t state) {
-  std::string name;
-  if (!registry_.knows(machine)) {
-    name = stored.machine;
-  } else if (state >= Registry::kUnknown) {
-    name = fmt::format("{}.{}", stored.machine, stored.state);
-  } else {
-    return;
+void EngineCore::note_unknown(const StoredHead& stored, const Head& head) {
+  const auto note = [&](std::string name) {
+    if (std::ranges::find(report_.unknown, name) == report_.unknown.end())
+      report_.unknown.push_back(std::move(name));
+  };
+  if (!registry_.knows(head.machine)) return note(std::string(stored.machine));
+  if (head.state >= Registry::kUnknown) return note(fmt::format("{}.{}", stored.machine, stored.state));
+  if (!head.extras) return;
+  for (const auto& work : head.extras->work) {
+    if (handler_of(head.machine, work.name) == nullptr)
+      note(fmt::format("{}: work \"{}\"", stored.machine, work.name));
   }
-  if (std::ranges::find(report_.unknown, name) == report_.unknown.end())
-    report_.unknown.push_back(std::move(name));
 }
 
 /// Maps states as their machines say, durably, before anything is served.
@@ -165,12 +168,22 @@ void EngineCore::resume() {
       carrying.push_back(&head);
   }
   std::ranges::sort(carrying, {}, &Head::seq);
+  std::vector<const Head*> queued;
   std::vector<std::pair<const Head*, const WorkRecord*>> works;
   for (const auto* head : carrying) {
     for (const auto& timer : head->extras->timers) arm_timer(head->id, timer);
     for (const auto& message : head->extras->outbox) deliver(head->id, head->machine, message);
+    if (head->extras->queue) queued.push_back(head);
+    if (head->extras->queue && pools_.contains(head->extras->queue->pool)) continue;  // resumed in its turn
     for (const auto& work : head->extras->work) works.emplace_back(head, &work);
   }
+  // Those whose turn it was come first.
+  std::ranges::sort(queued, {}, [](const Head* head) {
+    const bool begun =
+        std::ranges::any_of(head->extras->work, [](const auto& work) { return work.attempt > 0; });
+    return std::tuple(!begun, head->extras->queue->asked);
+  });
+  for (const auto* head : queued) enter_queue(head->id, *head->extras->queue);
   std::ranges::sort(works, {},
                     [](const auto& work) { return std::pair(work.second->asked, work.first->seq); });
   for (const auto& [head, work] : works) resume_work(*head, *work);
@@ -179,11 +192,14 @@ void EngineCore::resume() {
 
 /// Work that was running when the process ended has used up that attempt; the rest stands in line again.
 void EngineCore::resume_work(const Head& head, const WorkRecord& work) {
+  const auto* handler = handler_of(head.machine, work.name);
+  if (handler == nullptr) return;  // reported; untouched
+  if (work.stop) {
+    return work_returned({head.id, work.number}, head.machine, work.attempt,
+                         fail(Code::cancelled, "stopped before another attempt began"));
+  }
   if (work.not_before) return retry_later(head.id, head.machine, work);
-  const auto& handlers = registry_.entry(head.machine).works;
-  const auto handler = handlers.find(work.name);
-  const auto policy = handler == handlers.end() ? kNever : handler->second.options.retry;
-  if (is_interrupted(work) && !delay_after(policy, work.attempt, 0)) {
+  if (is_interrupted(work) && !delay_after(handler->options.retry, work.attempt, 0)) {
     work_returned({head.id, work.number}, head.machine, work.attempt,
                   fail(Code::retries_exhausted,
                        fmt::format("attempt {} of work \"{}\" was cut off by a crash and was the last",

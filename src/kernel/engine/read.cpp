@@ -47,7 +47,8 @@ Instance EngineCore::to_instance(const Draft& draft) const {
           .at = draft.at,
           .data = std::string(draft.data.text()),
           .timers = timers_of(draft.extras),
-          .work = work_of(draft.extras)};
+          .work = work_of(draft.extras),
+          .queue = queue_of(draft.id, draft.extras)};
 }
 
 /// The data is left out; `load_data` reads it without holding up the lane.
@@ -65,7 +66,13 @@ Instance EngineCore::to_instance(const Head& head) const {
           .at = head.at,
           .data = std::string(head.data.text()),
           .timers = head.extras ? timers_of(*head.extras) : std::vector<TimerStatus>{},
-          .work = head.extras ? work_of(*head.extras) : std::vector<WorkStatus>{}};
+          .work = head.extras ? work_of(*head.extras) : std::vector<WorkStatus>{},
+          .queue = head.extras ? queue_of(head.id, *head.extras) : std::nullopt};
+}
+
+std::optional<QueueStatus> EngineCore::queue_of(const InstanceId& id, const Extras& extras) const {
+  if (!extras.queue) return std::nullopt;
+  return QueueStatus{extras.queue->pool, extras.queue->priority, may_work(id, extras.queue)};
 }
 
 /// The instance as an entry of the log left it. What no entry repeats is taken from the head, if it is still
@@ -87,7 +94,8 @@ Result<Instance> EngineCore::to_instance(Entry entry) const {
                 .at = entry.at,
                 .data = std::move(entry.data),
                 .timers = timers_of(extras),
-                .work = work_of(extras)};
+                .work = work_of(extras),
+                .queue = queue_of(entry.id, extras)};
   if (const auto* head = heads_.find(made.id); head != nullptr) {
     made.partition = partitions_[head->partition];
     if (head->generation == made.generation) made.created_at = head->created_at;
@@ -146,6 +154,7 @@ Result<InstancePage> EngineCore::list(const ListQuery& query) const {
   InstancePage page;
   {
     const std::shared_lock lock(heads_mutex_);
+    if (!after && query.created_after) after = ListPosition{*query.created_after, {}};
     std::size_t slot = after ? heads_.first_after(after->created_at, after->id) : 0;
     for (; slot < heads_.slots() && page.instances.size() <= limit; ++slot) {
       const auto& head = heads_.slot(slot);

@@ -22,6 +22,12 @@ struct TimerRecord {
   bool operator==(const TimerRecord&) const = default;
 };
 
+/// Work that is not wanted any more ends without another attempt.
+enum class WorkStop : std::uint8_t {
+  when_idle,  // an attempt that runs may end by itself
+  now,        // an attempt that runs is asked to stop
+};
+
 struct WorkRecord {
   std::int64_t number = 0;  // unique within the instance, for ever: it makes calls to the outside idempotent
   std::string name;
@@ -29,6 +35,7 @@ struct WorkRecord {
   Time asked{};               // the order of this is the order in line
   std::uint32_t attempt = 0;  // executions begun, the present one included
   std::optional<Time> not_before{};
+  std::optional<WorkStop> stop{};
   bool operator==(const WorkRecord&) const = default;
 };
 
@@ -41,12 +48,21 @@ struct MessageRecord {
   bool operator==(const MessageRecord&) const = default;
 };
 
+/// The line in which the instance stands; its work waits until it is its turn.
+struct QueueRecord {
+  std::string pool;
+  std::int32_t priority = 0;
+  Time asked{};
+  bool operator==(const QueueRecord&) const = default;
+};
+
 struct Extras {
   std::vector<TimerRecord> timers{};
   std::vector<WorkRecord> work{};
   std::vector<MessageRecord> outbox{};
+  std::optional<QueueRecord> queue{};
 
-  bool empty() const { return timers.empty() && work.empty() && outbox.empty(); }
+  bool empty() const { return timers.empty() && work.empty() && outbox.empty() && !queue; }
   bool operator==(const Extras&) const = default;
 };
 

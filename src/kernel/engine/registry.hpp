@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,10 @@ class Registry {
   std::string_view state_name(std::uint16_t machine, std::uint16_t state) const;
   bool finished(std::uint16_t machine, std::uint16_t state) const;
 
+  /// The permit pools in which instances may stand in line.
+  const std::set<std::string, std::less<>>& pools() const { return pools_; }
+  void add_pool(std::string name) { pools_.insert(std::move(name)); }
+
   /// The id of (machine, key): a renamed machine keeps the ids it had under its oldest name.
   InstanceId id(std::uint16_t machine, std::string_view key) const;
 
@@ -45,6 +50,7 @@ class Registry {
   std::map<std::string, std::uint16_t, std::less<>> by_name_;
   std::vector<std::string> unknown_machines_;
   std::vector<std::string> unknown_states_;
+  std::set<std::string, std::less<>> pools_;
 };
 
 }  // namespace pawl

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work: who may run, running it, what became of it. Runs on the lane, except the handlers. A piece of work
+// stands in its pool from the moment it is asked for until it is consumed or given up; that of an instance in
+// a queue waits until it is the instance's turn.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "kernel/engine/core.hpp"
+#include "pawl/assert.hpp"
+#include "pawl/sim.hpp"
+
+namespace pawl {
+namespace {
+
+constexpr std::int64_t kQueue = 0;  // in place of the number of a piece of work: the instance itself
+
+const WorkRecord* find_work(const Head* head, std::int64_t number) {
+  if (head == nullptr || !head->extras) return nullptr;
+  const auto found = std::ranges::find(head->extras->work, number, &WorkRecord::number);
+  return found == head->extras->work.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::string EngineCore::holder_of(const WorkKey& key) {
+  return fmt::format("{}/{}", key.first.to_string(), key.second);
+}
+
+const Machines::Work* EngineCore::handler_of(std::uint16_t machine, std::string_view work) const {
+  const auto& works = registry_.entry(machine).works;
+  const auto found = works.find(work);
+  return found == works.end() ? nullptr : &found->second;
+}
+
+PermitPool& EngineCore::pool_of(std::uint16_t machine, std::string_view work) {
+  const auto* handler = handler_of(machine, work);
+  const auto pool =
+      pools_.find(handler == nullptr ? std::string_view{} : std::string_view(handler->options.pool));
+  return pool == pools_.end() ? pools_.find("")->second : pool->second;
+}
+
+/// Starts, repeats or stops a piece of work whose record has changed from `older`, null where it is new.
+void EngineCore::act_on_work(const InstanceId& id, std::uint16_t machine, const WorkRecord* older,
+                             const WorkRecord& work) {
+  const WorkKey key{id, work.number};
+  if (work.attempt > (older != nullptr ? older->attempt : 0)) {
+    start_work(id, machine, work);
+  } else if (work.not_before && (older == nullptr || !older->not_before)) {
+    retry_later(id, machine, work);
+  } else if (older == nullptr && is_leased(machine, work.name) &&
+             may_work(id, heads_.find(id)->extras->queue)) {
+    offer(key, machine, work.name);
+  }
+  if (work.stop && (older == nullptr || older->stop != work.stop)) stop_work(key, machine, work);
+}
+
+/// Whether the instance stands in no line, or it is its turn.
+bool EngineCore::may_work(const InstanceId& id, const std::optional<QueueRecord>& queue) const {
+  if (!queue) return true;
+  const std::lock_guard lock(pools_mutex_);
+  const auto pool = pools_.find(queue->pool);
+  return pool == pools_.end() || pool->second.held(holder_of({id, kQueue})) != 0;
+}
+
+/// New work takes a permit now if one is free; then its first attempt is recorded with the work itself.
+void EngineCore::reserve_permits(Batch& batch, Draft& draft, const Change& change) {
+  if (draft.extras.queue && draft.extras.queue->asked == draft.at) {
+    const auto& queue = *draft.extras.queue;
+    const WorkKey key{draft.id, kQueue};
+    const std::lock_guard lock(pools_mutex_);
+    auto& pool = pools_.find(queue.pool)->second;
+    // Refused where it stands there already, because it left in this same batch: it keeps its place.
+    if (pool.held(holder_of(key)) == 0 && pool.request(holder_of(key), 1, 1, queue.priority))
+      batch.reserved.push_back(key);
+  }
+  if (change.new_work.empty() || !may_work(draft.id, draft.extras.queue)) return;
+  for (const auto number : change.new_work) {
+    auto& work = *std::ranges::find(draft.extras.work, number, &WorkRecord::number);
+    if (is_leased(draft.machine, work.name)) continue;
+    const WorkKey key{draft.id, number};
+    const std::lock_guard lock(pools_mutex_);
+    const auto granted = pool_of(draft.machine, work.name).request(holder_of(key), 1, 1);
+    PAWL_ASSERT(granted.has_value(), "a new piece of work is new to its pool");
+    work.attempt = granted->empty() ? 0 : 1;
+    batch.reserved.push_back(key);
+  }
+}
+
+// Running.
+
+void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const WorkRecord& work) {
+  const WorkKey key{id, work.number};
+  const auto* handler = handler_of(machine, work.name);
+  PAWL_ASSERT(handler != nullptr, "an attempt begins only where there is a handler", work.name);
+  const auto& head = *heads_.find(id);
+  auto data = head.data;
+  if (!data) {
+    auto loaded = load_data(id, machine, head.seq);
+    if (!loaded) return work_returned(key, machine, work.attempt, fail(std::move(loaded).error()));
+    data = HeadData(*loaded, nullptr);
+  }
+  RunningWork running{.attempt = work.attempt};
+  if (handler->options.lease) {
+    hand_out(key, machine, work, data);
+    running.lease = lane_->after(*handler->options.lease,
+                                 [this, key, attempt = work.attempt] { lease_ended(key, attempt); });
+  } else {
+    auto job = [this, key, machine, work, run = &handler->run, data,
+                instance = std::string(head.key.view())](std::stop_token stop) {
+      const WorkContext context{.machine = registry_.machine_name(machine),
+                                .key = instance,
+                                .work = work.name,
+                                .number = work.number,
+                                .attempt = work.attempt,
+                                .data = data.text(),
+                                .stop = std::move(stop)};
+      auto result = run_handler(*run, context, work.payload);
+      post([this, key, machine, attempt = work.attempt, result = std::move(result)]() mutable {
+        work_returned(key, machine, attempt, std::move(result));
+      });
+    };
+    auto submitted = workers_->submit(std::move(job));
+    if (!submitted) return work_returned(key, machine, work.attempt, fail(submitted.error()));
+    running.stop = *std::move(submitted);
+  }
+  if (const auto timeout = handler->options.timeout) {
+    running.timeout =
+        lane_->after(*timeout, [this, key, attempt = work.attempt] { work_timed_out(key, attempt); });
+  }
+  running_.insert_or_assign(key, std::move(running));
+  running_count_ = running_.size();
+}
+
+/// What a handler throws becomes an error.
+Result<Reply> EngineCore::run_handler(const WorkHandler& run, const WorkContext& context,
+                                      std::string_view payload) {
+  try {
+    return run(context, payload);
+  } catch (const sim::Crashed&) {
+    throw;
+  } catch (const std::exception& thrown) {
+    return fail(Code::work_threw,
+                fmt::format("the handler of work \"{}\" threw: {}", context.work, thrown.what()));
+  } catch (...) {
+    return fail(Code::work_threw, fmt::format("the handler of work \"{}\" threw", context.work));
+  }
+}
+
+/// Asks the attempt to stop. Where it does not, it has failed all the same a little later.
+void EngineCore::work_timed_out(WorkKey key, std::uint32_t attempt) {
+  constexpr Duration kGrace = std::chrono::seconds(5);
+  const auto found = running_.find(key);
+  if (found == running_.end() || found->second.attempt != attempt) return;
+  if (found->second.lease) {
+    return work_returned(key, heads_.find(key.first)->machine, attempt,
+                         fail(Code::timed_out, fmt::format("attempt {} took too long", attempt)));
+  }
+  found->second.timed_out = true;
+  found->second.stop.request_stop();
+  found->second.timeout = lane_->after(kGrace, [this, key, attempt] { work_overdue(key, attempt); });
+}
+
+/// The handler ignores that it was asked to stop. The instance need not wait for it, but the next attempt
+/// does: two of them never run at once.
+void EngineCore::work_overdue(WorkKey key, std::uint32_t attempt) {
+  const auto found = running_.find(key);
+  if (found == running_.end() || found->second.attempt != attempt) return;
+  found->second.timeout.reset();
+  found->second.abandoned = true;
+  const auto* head = heads_.find(key.first);
+  const auto* work = find_work(head, key.second);
+  if (work == nullptr || work->attempt != attempt) return;
+  attempt_failed(key, head->machine, *work,
+                 Error(Code::timed_out, fmt::format("attempt {} of work \"{}\" took too long and does not "
+                                                    "stop",
+                                                    attempt, work->name)),
+                 {});
+}
+
+/// A handler has returned: its outcome becomes a commit, and its permit goes to the next in line.
+void EngineCore::work_returned(WorkKey key, std::uint16_t machine, std::uint32_t attempt,
+                               Result<Reply> result, Done done) {
+  bool timed_out = false;
+  bool abandoned = false;
+  bool again = false;
+  if (const auto found = running_.find(key); found != running_.end() && found->second.attempt == attempt) {
+    timed_out = found->second.timed_out;
+    abandoned = found->second.abandoned;
+    again = found->second.again;
+    if (found->second.timeout) lane_->cancel(*found->second.timeout);
+    if (found->second.lease) lane_->cancel(*found->second.lease);
+    running_.erase(found);
+    running_count_ = running_.size();
+  }
+  forget_permits(std::span(&key, 1));
+  const auto* work = find_work(heads_.find(key.first), key.second);
+  if (work == nullptr || abandoned) {
+    // Cancelled meanwhile, or given up: what it returns is dropped.
+    if (work != nullptr && again) request_permit(key, machine, work->name);
+    if (done) done(fail(Code::lease_lost, "the work was cancelled or given up meanwhile"));
+    return;
+  }
+  if (result && result->error) result = fail(*result->error);
+  if (result) {
+    enqueue({.targets = {{machine, key.first, {}, FinishWork{key.second, attempt, std::move(result->event)}}},
+             .done = std::move(done),
+             .internal = true});
+    return;
+  }
+  auto error = std::move(result).error();
+  if (timed_out)
+    error = Error(Code::timed_out, fmt::format("attempt {} of work \"{}\" took too long: {}", attempt,
+                                               work->name, error.message()));
+  attempt_failed(key, machine, *work, std::move(error), std::move(done));
+}
+
+/// The next attempt, or the end of the work.
+void EngineCore::attempt_failed(const WorkKey& key, std::uint16_t machine, const WorkRecord& work,
+                                Error error, Done done) {
+  const auto* handler = handler_of(machine, work.name);
+  if (work.stop && error.code() != Code::cancelled)
+    error = Error(Code::cancelled, fmt::format("stopped while it failed: {}", error.to_string()));
+  FailWork failed{key.second, work.attempt, std::move(error), std::nullopt, std::nullopt};
+  const auto delay = handler == nullptr || work.stop
+                         ? std::nullopt
+                         : delay_after(handler->options.retry, work.attempt, runtime_.random());
+  if (delay) {
+    failed.not_before = runtime_.now() + *delay;
+  } else if (handler != nullptr && handler->options.failed) {
+    failed.event = handler->options.failed(failed.error).event;
+  }
+  enqueue(
+      {.targets = {{machine, key.first, {}, std::move(failed)}}, .done = std::move(done), .internal = true});
+}
+
+/// The work is to end: a running attempt is asked to, unless it may go on; without one it ends now.
+void EngineCore::stop_work(const WorkKey& key, std::uint16_t machine, const WorkRecord& work) {
+  if (const auto running = running_.find(key); running != running_.end() && !running->second.abandoned) {
+    if (work.stop == WorkStop::now) running->second.stop.request_stop();
+    return;
+  }
+  withdraw_offer(key);
+  work_returned(key, machine, work.attempt, fail(Code::cancelled, "stopped before another attempt began"));
+}
+
+/// The work is no longer wanted. What runs is asked to stop; its permit is free when it has returned.
+void EngineCore::work_gone(const WorkKey& key) {
+  withdraw_offer(key);
+  if (const auto running = running_.find(key); running != running_.end()) {
+    running->second.stop.request_stop();
+    // Nobody returns from a lease: its holder learns at its next heartbeat.
+    if (!running->second.lease) return;
+    lane_->cancel(*running->second.lease);
+    if (running->second.timeout) lane_->cancel(*running->second.timeout);
+    running_.erase(running);
+    running_count_ = running_.size();
+  }
+  forget_permits(std::span(&key, 1));
+}
+
+void EngineCore::retry_later(const InstanceId& id, std::uint16_t machine, const WorkRecord& work) {
+  const auto wait = std::max(*work.not_before - runtime_.now(), Duration::zero());
+  lane_->after(wait, [this, key = WorkKey{id, work.number}, machine, name = work.name] {
+    const auto* head = heads_.find(key.first);
+    const auto* waiting = find_work(head, key.second);
+    if (waiting == nullptr || !waiting->not_before || !may_work(key.first, head->extras->queue)) return;
+    request_permit(key, machine, name);
+  });
+}
+
+// Permits and queues.
+
+void EngineCore::request_permit(const WorkKey& key, std::uint16_t machine, const std::string& name) {
+  if (const auto running = running_.find(key); running != running_.end()) {
+    running->second.again = true;  // the attempt before does not return
+    return;
+  }
+  if (is_leased(machine, name)) return offer(key, machine, name);
+  PermitChanges changes;
+  {
+    const std::lock_guard lock(pools_mutex_);
+    auto& pool = pool_of(machine, name);
+    if (pool.held(holder_of(key)) != 0) return;
+    if (auto requested = pool.request(holder_of(key), 1, 1)) changes = *std::move(requested);
+  }
+  granted(changes);
+}
+
+void EngineCore::forget_permits(std::span<const WorkKey> keys) {
+  PermitChanges changes;
+  std::set<std::string, std::less<>> gone;
+  {
+    const std::lock_guard lock(pools_mutex_);
+    for (const auto& key : keys) {
+      const auto holder = gone.insert(holder_of(key)).first;
+      for (auto& [name, pool] : pools_) {
+        // Most pools do not know this holder, which is no error here.
+        if (auto freed = pool.forget(*holder)) changes.insert(changes.end(), freed->begin(), freed->end());
+      }
+    }
+  }
+  // One of them may have got the permit of another before it was forgotten itself.
+  std::erase_if(changes, [&](const PermitChange& change) { return gone.contains(change.holder); });
+  granted(changes);
+}
+
+/// Whoever got a permit begins its attempt; the attempt is recorded before it is made.
+void EngineCore::granted(const PermitChanges& changes) {
+  for (const auto& change : changes) {
+    if (change.kind != PermitChange::Kind::grant) continue;
+    const auto slash = change.holder.find('/');
+    WorkKey key{parse_instance_id(std::string_view(change.holder).substr(0, slash)).value(), 0};
+    std::from_chars(change.holder.data() + slash + 1, change.holder.data() + change.holder.size(),
+                    key.second);
+    if (key.second == kQueue) {
+      // Later, because its head may be of the batch that is still open.
+      lane_->post([this, id = key.first] { admit(id); });
+    } else {
+      begin_attempt(key);
+    }
+  }
+}
+
+/// It is the instance's turn: its work may run.
+void EngineCore::admit(const InstanceId& id) {
+  const auto* head = heads_.find(id);
+  if (head == nullptr || !head->extras || !head->extras->queue) {
+    const WorkKey key{id, kQueue};
+    return forget_permits(std::span(&key, 1));
+  }
+  for (const auto& work : head->extras->work) {
+    const WorkKey key{id, work.number};
+    const bool has_begun = [&] {
+      const std::lock_guard lock(pools_mutex_);
+      return running_.contains(key) || pool_of(head->machine, work.name).held(holder_of(key)) != 0;
+    }();
+    if (!has_begun) resume_work(*head, work);
+  }
+}
+
+void EngineCore::leave_queue(const InstanceId& id, const QueueRecord& queue) {
+  PermitChanges changes;
+  {
+    const std::lock_guard lock(pools_mutex_);
+    const auto pool = pools_.find(queue.pool);
+    if (pool == pools_.end()) return;
+    if (auto freed = pool->second.forget(holder_of({id, kQueue}))) changes = *std::move(freed);
+  }
+  granted(changes);
+}
+
+/// Stands in the line that it stood in before the restart.
+void EngineCore::enter_queue(const InstanceId& id, const QueueRecord& queue) {
+  PermitChanges changes;
+  {
+    const std::lock_guard lock(pools_mutex_);
+    const auto pool = pools_.find(queue.pool);
+    if (pool == pools_.end()) return;  // no longer configured: it need not wait
+    if (auto asked = pool->second.request(holder_of({id, kQueue}), 1, 1, queue.priority))
+      changes = *std::move(asked);
+  }
+  granted(changes);
+}
+
+void EngineCore::begin_attempt(const WorkKey& key) {
+  // No head yet: the instance was created in the batch that is still open. It will be there by then.
+  const auto* head = heads_.find(key.first);
+  const auto machine = head != nullptr ? head->machine : std::uint16_t{0};
+  enqueue({.targets = {{machine, key.first, {}, BeginWork{key.second}}},
+           .done =
+               [this, key](const Result<std::vector<Instance>>& outcome) {
+                 // Nothing was recorded: the work has gone, so its permit goes back.
+                 if (outcome && outcome->empty()) not_begun(key);
+               },
+           .internal = true});
+}
+
+void EngineCore::not_begun(const WorkKey& key) {
+  forget_permits(std::span(&key, 1));
+  claim_failed(key);
+}
+
+}  // namespace pawl
