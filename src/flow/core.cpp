@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flow/core.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "pawl/names.hpp"
+
+namespace pawl {
+
+using flow_machine::Begin;
+
+FlowsCore::FlowsCore(Runtime& runtime, FlowsOptions options)
+    : runtime_(runtime), options_(std::move(options)), ids_([&runtime] { return runtime.random(); }) {}
+
+void FlowsCore::add(std::shared_ptr<const FlowDefinition> definition) {
+  if (auto valid = definition->validate(); !valid) {
+    problems_.push_back(std::move(valid).error());
+    return;
+  }
+  const auto [place, added] = flows_.emplace(definition->name, definition);
+  if (!added)
+    problems_.emplace_back(Code::duplicate_machine, fmt::format("two flows are called \"{}\"", place->first));
+}
+
+Result<void> FlowsCore::validate() const {
+  if (!problems_.empty()) return fail(problems_.front());
+  return {};
+}
+
+Result<const FlowDefinition*> FlowsCore::find_flow(std::string_view name) const {
+  const auto found = flows_.find(name);
+  if (found != flows_.end()) return found->second.get();
+  std::vector<std::string_view> known;
+  for (const auto& [flow, definition] : flows_) {
+    if (std::ranges::find(definition->former_names, name) != definition->former_names.end())
+      return definition.get();
+    known.push_back(flow);
+  }
+  return fail(Code::unknown_name,
+              fmt::format("no flow \"{}\"; known: {}", name.substr(0, 64), fmt::join(known, ", ")),
+              {{"flow", std::string(name.substr(0, 64))}});
+}
+
+Result<Engine*> FlowsCore::engine() const {
+  auto* engine = engine_.load();
+  if (engine != nullptr) return engine;
+  return fail(Code::stopped, "the flows are not attached to an engine");
+}
+
+Result<Engine*> FlowsCore::engine(const std::stop_token& stop) {
+  if (!attached_.is_open()) {
+    const std::stop_callback stopped(stop, [this] { attached_.open(); });
+    runtime_.wait(attached_);
+  }
+  return engine();
+}
+
+/// Finds what older releases have left. Former names are known; anything else waits for a release that knows
+/// it.
+Result<std::vector<RunsAtStep>> FlowsCore::attach(Engine& engine) {
+  PAWL_CHECK(validate());
+  for (const auto& pool : engine.pools()) pools_.insert(pool.name);
+  engine_ = &engine;
+  std::map<std::pair<std::string, std::string>, std::size_t> found;
+  for (const auto& [name, flow] : flows_) {
+    ListQuery query{.machine = name, .finished = false, .limit = 1000};
+    do {
+      PAWL_TRY(const auto page, engine.list(query));
+      for (const auto& instance : page.instances) {
+        PAWL_TRY(const auto data, decode<RunData>(instance.data));
+        ++found[{name, data.step}];
+      }
+      query.cursor = page.next;
+    } while (!query.cursor.empty());
+  }
+  std::vector<RunsAtStep> report;
+  for (const auto& [at, runs] : found) {
+    const bool known = flows_.find(at.first)->second->find(at.second).has_value();
+    report.push_back({at.first, at.second, runs, known});
+    if (!known) {
+      options_.log.warn("runs stand at a step that the flow does not have",
+                        {{"flow", at.first}, {"step", at.second}, {"runs", runs}});
+    }
+  }
+  attached_.open();
+  return report;
+}
+
+/// A run that comes after another one must be able to begin: the other exists, and none of those that it
+/// waits for in turn is this one.
+Result<void> FlowsCore::check_after(const FlowDefinition& flow, std::string_view id,
+                                    const RunRef& after) const {
+  constexpr std::size_t kLongest = 1000;
+  std::vector<std::string> way{fmt::format("{} \"{}\"", flow.name, id)};
+  RunRef next = after;
+  for (std::size_t steps = 0; steps < kLongest; ++steps) {
+    way.push_back(fmt::format("{} \"{}\"", next.flow, next.id));
+    if (next.flow == flow.name && next.id == id) {
+      return fail(Code::invalid_argument,
+                  fmt::format("the run would wait for itself: {}", fmt::join(way, " after ")));
+    }
+    PAWL_TRY(const auto upstream, get(next.flow, next.id));
+    if (upstream.finished || !upstream.plan || !upstream.plan->after || upstream.plan->after->ended)
+      return {};
+    next = upstream.plan->after->run;
+  }
+  return fail(Code::too_large, fmt::format("more than {} runs wait for each other", kLongest));
+}
+
+Result<FlowsCore::Prepared> FlowsCore::prepare(const FlowDefinition& flow, std::string request,
+                                               RunOptions options) {
+  if (auto checked = flow.check_request(request); !checked)
+    return fail(std::move(checked).error().while_(fmt::format("the request of flow \"{}\"", flow.name)));
+  std::string from = options.from.empty() ? flow.steps.front().name : options.from;
+  const auto step = flow.find(from);
+  if (!step || flow.steps[*step].finalizer) {
+    return fail(Code::unknown_name,
+                fmt::format("flow \"{}\" has no step \"{}\"", flow.name, from.substr(0, 64)));
+  }
+  if (!options.queue.empty() && !pools_.contains(options.queue)) {
+    return fail(Code::unknown_pool, fmt::format("no queue \"{}\"; known: {}", options.queue.substr(0, 64),
+                                                fmt::join(pools_, ", ")));
+  }
+  if (options.delay && *options.delay < Duration::zero())
+    return fail(Code::invalid_argument, "the delay is negative");
+  Prepared made;
+  {
+    const std::lock_guard lock(ids_mutex_);
+    made.data.run = ids_.next(runtime_.now()).to_string();
+  }
+  made.id = options.id.empty() ? made.data.run : std::move(options.id);
+  made.data.request = Json{std::move(request)};
+  made.data.step = flow.steps[*step].name;
+  if (options.after) {
+    PAWL_TRY(const auto* upstream, find_flow(options.after->flow));
+    options.after->flow = upstream->name;
+    PAWL_CHECK(check_after(flow, made.id, *options.after));
+  }
+  if (options.parent) {
+    PAWL_TRY(const auto* parent, find_flow(options.parent->flow));
+    made.data.family = RunFamily{.parent = RunRef{parent->name, std::move(options.parent->id)}};
+  }
+  if (options.delay || options.after || !options.queue.empty()) {
+    RunPlan plan{.priority = options.priority};
+    if (options.delay && *options.delay > Duration::zero()) plan.not_before = runtime_.now() + *options.delay;
+    if (options.after) plan.after = Upstream{.run = *std::move(options.after), .on = options.on};
+    if (!options.queue.empty()) plan.queue = std::move(options.queue);
+    made.data.plan = std::move(plan);
+  }
+  return made;
+}
+
+/// Begins the run, or finds the one of the same id that is not finished.
+void FlowsCore::begin(const std::string& flow, Prepared prepared,
+                      std::move_only_function<void(Result<Run>)> done) {
+  const auto engine = this->engine();
+  if (!engine) return done(fail(engine.error()));
+  auto id = prepared.id;
+  auto transaction = Transaction{}.begin<flow_machine::run>(std::move(prepared.id), std::move(prepared.data),
+                                                            Begin{}, {.machine = flow});
+  (*engine)->submit(std::move(transaction), [core = shared_from_this(), flow, id = std::move(id),
+                                             done = std::move(done)](auto outcome) mutable {
+    if (outcome) return done(core->to_run(outcome->front()));
+    if (outcome.error().code() != Code::duplicate_instance) return done(fail(std::move(outcome).error()));
+    auto found = core->get(flow, id);
+    if (found) found->attached = true;
+    done(std::move(found));
+  });
+}
+
+Result<Run> FlowsCore::begin_and_wait(const std::string& flow, Prepared prepared) {
+  struct Slot {
+    Gate gate;
+    Result<Run> outcome = fail(Code::stopped, "the engine stopped before the outcome was known");
+  };
+  auto slot = std::make_shared<Slot>();
+  begin(flow, std::move(prepared), [slot](Result<Run> outcome) {
+    slot->outcome = std::move(outcome);
+    slot->gate.open();
+  });
+  runtime_.wait(slot->gate);
+  return std::move(slot->outcome);
+}
+
+Result<Run> FlowsCore::get(std::string_view flow, std::string_view id) const {
+  PAWL_TRY(const auto* definition, find_flow(flow));
+  PAWL_TRY(auto* engine, engine());
+  PAWL_TRY(const auto instance, engine->read(definition->name, id));
+  auto run = to_run(instance);
+  if (run.finished) return run;
+  if (const auto values = engine->ephemerals(definition->name, id)) add_progress(run, *values);
+  return run;
+}
+
+void FlowsCore::count(std::string_view flow, std::string_view step, std::string_view outcome) {
+  const std::lock_guard lock(counts_mutex_);
+  ++counts_[{std::string(flow), std::string(step)}][std::string(outcome)];
+}
+
+std::vector<FlowCounts> FlowsCore::counts() const {
+  std::vector<FlowCounts> all;
+  const std::lock_guard lock(counts_mutex_);
+  for (const auto& [at, outcomes] : counts_) {
+    for (const auto& [outcome, count] : outcomes) all.push_back({at.first, at.second, outcome, count});
+  }
+  return all;
+}
+
+}  // namespace pawl

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// The inside of `Flows`: the definitions, the handlers of their steps, the engine once it is there.
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "flow/run_machine.hpp"
+#include "pawl/flows.hpp"
+#include "pawl/ulid.hpp"
+
+namespace pawl {
+
+/// How far a step is.
+struct Progress {
+  std::string_view run;
+  std::string_view step;
+  double fraction = 0;
+  std::string_view text;
+};
+void note_progress(Engine& engine, std::string_view flow, std::string_view id, const Progress& progress);
+void add_progress(Run& run, const std::map<std::string, std::string>& ephemerals);
+
+/// What took time in a run, made of its entries, oldest first.
+std::vector<RunSpan> to_spans(const std::vector<LogEvent>& events, const Run& run);
+
+class FlowsCore : public std::enable_shared_from_this<FlowsCore> {
+ public:
+  FlowsCore(Runtime& runtime, FlowsOptions options);
+
+  void add(std::shared_ptr<const FlowDefinition> definition);
+  Result<void> validate() const;
+  void add_machines(Machines& machines);
+  Result<std::vector<RunsAtStep>> attach(Engine& engine);
+  void detach() { engine_ = nullptr; }
+
+  Result<const FlowDefinition*> find_flow(std::string_view name) const;
+  const std::map<std::string, std::shared_ptr<const FlowDefinition>, std::less<>>& flows() const {
+    return flows_;
+  }
+  /// Error: `stopped`, where there is none.
+  Result<Engine*> engine() const;
+  /// The same for a handler, which may run before the engine was attached: waits for that.
+  Result<Engine*> engine(const std::stop_token& stop);
+  const FlowsOptions& options() const { return options_; }
+
+  /// What is begun, once everything was checked.
+  struct Prepared {
+    std::string id;
+    RunData data;
+  };
+  Result<Prepared> prepare(const FlowDefinition& flow, std::string request, RunOptions options);
+  void begin(const std::string& flow, Prepared prepared, std::move_only_function<void(Result<Run>)> done);
+  Result<Run> begin_and_wait(const std::string& flow, Prepared prepared);
+  Result<Run> get(std::string_view flow, std::string_view id) const;
+  Run to_run(const Instance& instance) const;
+
+  /// The event that an outcome of a step comes to.
+  Result<Reply> settle(const FlowDefinition& flow, std::size_t step, const RunData& data,
+                       FlowDefinition::Returned returned, std::vector<RunRef> children);
+  void count(std::string_view flow, std::string_view step, std::string_view outcome);
+  std::vector<FlowCounts> counts() const;
+
+ private:
+  Result<void> check_after(const FlowDefinition& flow, std::string_view id, const RunRef& after) const;
+  Machines::Work step_work(const std::shared_ptr<const FlowDefinition>& flow, std::size_t step);
+  Machines::Work undo_work(const std::shared_ptr<const FlowDefinition>& flow, std::size_t step);
+  Machines::Work finalizer_work(const std::shared_ptr<const FlowDefinition>& flow, std::size_t step);
+  Machines::Work watch_work();
+  Machines::Work plan_work(const std::shared_ptr<const FlowDefinition>& flow);
+  Result<Reply> watch(const WorkContext& context);
+
+  Runtime& runtime_;
+  FlowsOptions options_;
+  std::map<std::string, std::shared_ptr<const FlowDefinition>, std::less<>> flows_;
+  std::vector<Error> problems_;
+  std::atomic<Engine*> engine_ = nullptr;
+  Gate attached_;
+  std::set<std::string, std::less<>> pools_;
+  std::mutex ids_mutex_;
+  UlidSource ids_;
+  mutable std::mutex counts_mutex_;
+  std::map<std::pair<std::string, std::string>, std::map<std::string, std::uint64_t, std::less<>>,
+           std::less<>>
+      counts_;
+};
+
+}  // namespace pawl

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pawl/flows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "flow/core.hpp"
+#include "pawl/names.hpp"
+
+namespace pawl {
+
+namespace machine_events = flow_machine;
+
+Flows::Flows(Runtime& runtime, FlowsOptions options)
+    : core_(std::make_shared<FlowsCore>(runtime, std::move(options))) {}
+Flows::~Flows() = default;
+
+Flows& Flows::add(std::shared_ptr<const FlowDefinition> definition) {
+  core_->add(std::move(definition));
+  return *this;
+}
+void Flows::add_machines(Machines& machines) { core_->add_machines(machines); }
+Result<void> Flows::validate() const { return core_->validate(); }
+Result<std::vector<RunsAtStep>> Flows::attach(Engine& engine) { return core_->attach(engine); }
+void Flows::detach() { core_->detach(); }
+
+std::vector<const FlowDefinition*> Flows::flows() const {
+  std::vector<const FlowDefinition*> all;
+  for (const auto& [name, flow] : core_->flows()) all.push_back(flow.get());
+  return all;
+}
+
+Result<Run> Flows::start(std::string_view flow, std::string request, RunOptions options) {
+  PAWL_TRY(const auto* definition, core_->find_flow(flow));
+  PAWL_TRY(auto prepared, core_->prepare(*definition, std::move(request), std::move(options)));
+  return core_->begin_and_wait(definition->name, std::move(prepared));
+}
+
+void Flows::start(std::string_view flow, std::string request, RunOptions options,
+                  std::move_only_function<void(Result<Run>)> done) {
+  const auto definition = core_->find_flow(flow);
+  if (!definition) return done(fail(definition.error()));
+  auto prepared = core_->prepare(**definition, std::move(request), std::move(options));
+  if (!prepared) return done(fail(std::move(prepared).error()));
+  core_->begin((*definition)->name, *std::move(prepared), std::move(done));
+}
+
+Result<Run> Flows::get(std::string_view flow, std::string_view id) const { return core_->get(flow, id); }
+
+/// The id's time says where among all runs, which are listed in the order of their making, it is to be found.
+Result<Run> Flows::find(std::string_view ulid) const {
+  PAWL_TRY(const auto id, Ulid::parse(ulid));
+  PAWL_TRY(const auto* engine, core_->engine());
+  const auto text = id.to_string();
+  for (const auto& [name, flow] : core_->flows()) {
+    // The commit comes after the id, and a clock that was set back between them does not make it earlier.
+    ListQuery query{
+        .machine = name, .created_after = id.time() - std::chrono::milliseconds(1), .limit = 1000};
+    do {
+      PAWL_TRY(const auto page, engine->list(query));
+      for (const auto& instance : page.instances) {
+        if (instance.data.find(text) == std::string::npos) continue;
+        auto run = core_->to_run(instance);
+        if (run.run == text) return run;
+      }
+      query.cursor = page.next;
+    } while (!query.cursor.empty());
+  }
+  return fail(Code::unknown_instance, fmt::format("there is no run {}", text));
+}
+
+Result<RunPage> Flows::list(const RunQuery& query) const {
+  PAWL_TRY(const auto* engine, core_->engine());
+  ListQuery wanted{.state = query.state, .finished = query.finished, .cursor = query.cursor};
+  const auto limit = std::clamp<std::size_t>(query.limit, 1, 1000);
+  RunPage page;
+  if (!query.flow.empty()) {
+    PAWL_TRY(const auto* flow, core_->find_flow(query.flow));
+    wanted.machine = flow->name;
+  }
+  while (page.runs.size() < limit) {
+    wanted.limit = limit - page.runs.size();
+    PAWL_TRY(const auto found, engine->list(wanted));
+    for (const auto& instance : found.instances) {
+      if (core_->flows().contains(instance.machine)) page.runs.push_back(core_->to_run(instance));
+    }
+    page.next = found.next;
+    if (found.next.empty()) break;
+    wanted.cursor = found.next;
+  }
+  return page;
+}
+
+Result<Run> Flows::wait(std::string_view flow, std::string_view id, std::optional<Duration> timeout) const {
+  PAWL_TRY(const auto* definition, core_->find_flow(flow));
+  PAWL_TRY(const auto* engine, core_->engine());
+  PAWL_TRY(const auto instance, engine->wait_for(definition->name, id, {}, timeout));
+  return core_->to_run(instance);
+}
+
+void Flows::wait(std::string_view flow, std::string_view id, std::optional<Duration> timeout,
+                 std::move_only_function<void(Result<Run>)> done) const {
+  const auto definition = core_->find_flow(flow);
+  if (!definition) return done(fail(definition.error()));
+  const auto engine = core_->engine();
+  if (!engine) return done(fail(engine.error()));
+  (*engine)->wait_for((*definition)->name, id, {}, timeout,
+                      [core = core_, done = std::move(done)](Result<Instance> instance) mutable {
+                        if (!instance) return done(fail(std::move(instance).error()));
+                        done(core->to_run(*instance));
+                      });
+}
+
+Result<RunTimeline> Flows::timeline(std::string_view flow, std::string_view id) const {
+  constexpr std::size_t kPage = 1000;
+  PAWL_TRY(auto run, core_->get(flow, id));
+  PAWL_TRY(const auto* engine, core_->engine());
+  std::vector<LogEvent> events;
+  bool truncated = false;
+  for (std::int64_t before = 0; events.size() < 10 * kPage;) {
+    PAWL_TRY(auto page, engine->history(run.flow, id, before, kPage));
+    std::ranges::move(page.events, std::back_inserter(events));
+    truncated = page.truncated;
+    before = page.next;
+    const bool begun = !events.empty() && events.back().generation < run.generation;
+    if (before == 0 || begun) break;
+  }
+  std::erase_if(events, [&](const LogEvent& event) { return event.generation != run.generation; });
+  std::ranges::reverse(events);
+  RunTimeline made{.run = std::move(run), .spans = {}, .truncated = truncated};
+  made.spans = to_spans(events, made.run);
+  return made;
+}
+
+namespace {
+
+/// Sends an event to a run and shows what became of it.
+template <class E>
+Result<Run> tell(const FlowsCore& core, std::string_view flow, std::string_view id, E event) {
+  PAWL_TRY(const auto* definition, core.find_flow(flow));
+  PAWL_TRY(auto* engine, core.engine());
+  PAWL_TRY(const auto changed, engine->commit(Transaction{}.send<machine_events::run>(
+                                   std::string(id), std::move(event), {.machine = definition->name})));
+  return core.to_run(changed.front());
+}
+
+}  // namespace
+
+Result<Run> Flows::cancel(std::string_view flow, std::string_view id, std::string reason) {
+  return tell(*core_, flow, id, machine_events::Cancel{std::move(reason)});
+}
+Result<Run> Flows::pause(std::string_view flow, std::string_view id) {
+  return tell(*core_, flow, id, machine_events::Pause{});
+}
+Result<Run> Flows::resume(std::string_view flow, std::string_view id) {
+  return tell(*core_, flow, id, machine_events::Resume{});
+}
+
+Result<Run> Flows::retry(std::string_view flow, std::string_view id, std::string step) {
+  PAWL_TRY(const auto* definition, core_->find_flow(flow));
+  PAWL_TRY(auto present, core_->get(flow, id));
+  const auto wanted = step.empty() ? present.step : step;
+  const auto found = definition->find(wanted);
+  if (!found || definition->steps[*found].finalizer) {
+    return fail(Code::unknown_name,
+                fmt::format("flow \"{}\" has no step \"{}\"", definition->name, wanted.substr(0, 64)));
+  }
+  const auto& name = definition->steps[*found].name;
+  if (!present.finished) return tell(*core_, flow, id, machine_events::Retry{name});
+  RunOptions options{.id = std::string(id), .from = name};
+  if (present.plan && present.plan->queue) options.queue = *present.plan->queue;
+  if (present.plan) options.priority = present.plan->priority;
+  if (present.family) options.parent = present.family->parent;
+  PAWL_TRY(auto prepared, core_->prepare(*definition, std::move(present.request), std::move(options)));
+  prepared.data.response = Json{std::move(present.response)};
+  // What it took over from the run that it came after stays.
+  if (present.plan && present.plan->after && present.plan->after->response) {
+    if (!prepared.data.plan) prepared.data.plan.emplace();
+    prepared.data.plan->after = std::move(present.plan->after);
+  }
+  return core_->begin_and_wait(definition->name, std::move(prepared));
+}
+
+void Flows::claim(std::string_view flow, std::vector<std::string> steps, Duration wait,
+                  std::move_only_function<void(Result<std::optional<ClaimedStep>>)> done) {
+  const auto definition = core_->find_flow(flow);
+  if (!definition) return done(fail(definition.error()));
+  const auto engine = core_->engine();
+  if (!engine) return done(fail(engine.error()));
+  if (steps.empty()) {
+    for (const auto& step : (*definition)->steps) {
+      if (step.lease) steps.push_back(step.name);
+    }
+  }
+  (*engine)->claim((*definition)->name, std::move(steps), wait,
+                   [done = std::move(done)](Result<std::optional<ClaimedWork>> claimed) mutable {
+                     if (!claimed) return done(fail(std::move(claimed).error()));
+                     if (!*claimed) return done(std::nullopt);
+                     auto& work = **claimed;
+                     auto data = decode<RunData>(work.data);
+                     if (!data) return done(fail(std::move(data).error()));
+                     const WorkContext context{.machine = work.lease.machine,
+                                               .key = work.lease.key,
+                                               .work = work.work,
+                                               .number = work.lease.number};
+                     done(ClaimedStep{.lease = work.lease,
+                                      .run = std::move(data->run),
+                                      .step = work.work,
+                                      .request = std::move(data->request.text),
+                                      .response = std::move(data->response.text),
+                                      .request_id = context.request_id(),
+                                      .duration = work.duration});
+                   });
+}
+
+void Flows::heartbeat(const Lease& lease, std::optional<double> progress, std::string_view text,
+                      std::move_only_function<void(Result<LeaseStatus>)> done) {
+  const auto engine = core_->engine();
+  if (!engine) return done(fail(engine.error()));
+  if (progress) {
+    if (const auto run = core_->get(lease.machine, lease.key))
+      note_progress(**engine, run->flow, run->id, {run->run, run->step, *progress, text});
+  }
+  (*engine)->heartbeat(lease, std::move(done));
+}
+
+void Flows::complete(const Lease& lease, RemoteOutcome outcome,
+                     std::move_only_function<void(Result<void>)> done) {
+  auto settled = [&]() -> Result<Result<Reply>> {
+    PAWL_TRY(const auto* flow, core_->find_flow(lease.machine));
+    PAWL_TRY(const auto* engine, core_->engine());
+    PAWL_TRY(const auto instance, engine->read(flow->name, lease.key));
+    PAWL_TRY(const auto data, decode<RunData>(instance.data));
+    const auto step = flow->find(data.step);
+    if (!step || !flow->steps[*step].lease)
+      return fail(Code::lease_lost, fmt::format("{} \"{}\" is at no step that can be claimed", flow->name,
+                                                lease.key.substr(0, 128)));
+    if (outcome.response) {
+      if (auto fits = flow->check_response(*outcome.response); !fits)
+        return fail(std::move(fits).error().while_("the response"));
+    }
+    return core_->settle(*flow, *step, data, {std::move(outcome.outcome), std::move(outcome.response)}, {});
+  }();
+  if (!settled) return done(fail(settled.error()));
+  (*core_->engine())->complete(lease, *std::move(settled), std::move(done));
+}
+
+std::vector<FlowCounts> Flows::counts() const { return core_->counts(); }
+
+}  // namespace pawl

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flow/run_machine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pawl/names.hpp"
+
+namespace pawl {
+
+bool is_finished(RunState state) { return state >= RunState::done; }
+
+namespace flow_machine::detail {
+namespace {
+
+bool satisfies(RunAfter on, RunState ended) {
+  const bool success = ended == RunState::done || ended == RunState::handed_off;
+  return on == RunAfter::always || (on == RunAfter::success) == success;
+}
+
+const Upstream* upstream_of(const RunData& data) {
+  return data.plan && data.plan->after ? &*data.plan->after : nullptr;
+}
+
+/// Sends an event of this machine to a run of whatever flow.
+template <class E>
+void tell(const RunRef& to, const E& event, Effects& effects) {
+  if (auto payload = encode(event)) {
+    effects.send(effect::Message{to.flow, to.id, std::string(event_name<run, E>()), *std::move(payload)});
+  }
+}
+
+}  // namespace
+
+RunTrouble& trouble(RunData& data) {
+  if (!data.trouble) data.trouble.emplace();
+  return *data.trouble;
+}
+
+RunFamily& family(RunData& data) {
+  if (!data.family) data.family.emplace();
+  return *data.family;
+}
+
+bool is_delayed(const RunData& data) { return data.plan && data.plan->not_before; }
+
+bool must_wait(const RunData& data) {
+  const auto* upstream = upstream_of(data);
+  return upstream != nullptr && !upstream->ended;
+}
+
+bool is_unsatisfied(const RunData& data) {
+  const auto* upstream = upstream_of(data);
+  return upstream != nullptr && upstream->ended && !satisfies(upstream->on, *upstream->ended);
+}
+
+bool would_satisfy(const RunData& data, const UpstreamEnded& ended) {
+  const auto* upstream = upstream_of(data);
+  return upstream != nullptr && satisfies(upstream->on, ended.state);
+}
+
+std::string unsatisfied_reason(const RunData& data) {
+  const auto& upstream = *upstream_of(data);
+  return fmt::format("it comes after {} \"{}\" on {}, which ended as {}", upstream.run.flow, upstream.run.id,
+                     enum_name(upstream.on), enum_name(*upstream.ended));
+}
+
+bool has_open_children(const RunData& data) {
+  return data.family &&
+         std::ranges::any_of(data.family->children, [](const ChildRun& child) { return !child.ended; });
+}
+
+void delay(RunData& data, Effects& effects) {
+  effects.set_timer("delay", *data.plan->not_before - effects.now(), DelayOver{});
+}
+
+void watch(RunData&, Effects& effects) { effects.work(std::string(kWatch), Begin{}); }
+
+/// Takes its place in the queue, if it has one, and asks for the step.
+void run_step(RunData& data, Effects& effects) {
+  if (data.plan && data.plan->queue) effects.enter_queue(*data.plan->queue, data.plan->priority);
+  effects.work(data.step, Begin{});
+}
+
+/// Others may go on meanwhile.
+void hold(RunData& data, Effects& effects) {
+  trouble(data).pause = false;
+  effects.leave_queue();
+}
+
+void retry(RunData& data, Effects& effects) {
+  auto& wanted = trouble(data);
+  wanted.rewinds.try_emplace(data.step, 0);
+  data.step = *wanted.retry;
+  wanted.retry.reset();
+  wanted.pause = false;
+  if (data.family) data.family->children.clear();
+  effects.work(data.step, Begin{});
+}
+
+void cancel(RunData& data, std::string reason, bool begun, Effects& effects) {
+  auto& why = trouble(data);
+  why.ending = RunState::cancelled;
+  why.error = std::move(reason);
+  why.cancel.reset();
+  // What is to be undone waits for nobody's turn.
+  effects.leave_queue();
+  effects.work(std::string(kPlan), Plan{.begun = begun});
+}
+
+void clean_up(RunData& data, const std::string& next, Effects& effects) {
+  trouble(data).cleanup = next;
+  effects.work(next, Begin{});
+}
+
+void tell_end(const RunData& data, RunState state, Effects& effects) {
+  if (!data.family) return;
+  const RunRef self{std::string(effects.machine()), std::string(effects.key())};
+  if (data.family->parent) tell(*data.family->parent, ChildEnded{self, state}, effects);
+  for (const auto& dependent : data.family->dependents) {
+    tell(dependent, UpstreamEnded{self, state, data.response}, effects);
+  }
+}
+
+void note_child(RunData& data, const ChildEnded& ended) {
+  auto& children = family(data).children;
+  const auto found = std::ranges::find(children, ended.run, &ChildRun::run);
+  if (found != children.end()) {
+    found->ended = ended.state;
+  } else {
+    children.push_back({ended.run, ended.state});
+  }
+}
+
+void note_upstream(RunData& data, const UpstreamEnded& ended) {
+  if (!data.plan || !data.plan->after) return;
+  data.plan->after->ended = ended.state;
+  data.plan->after->response = ended.response;
+}
+
+void note_done(RunData& data, const StepDone& done) {
+  if (done.response) data.response = *done.response;
+  if (!done.next.empty()) data.step = done.next;
+  for (const auto& child : done.children) {
+    auto& children = family(data).children;
+    if (std::ranges::find(children, child, &ChildRun::run) == children.end()) children.push_back({child});
+  }
+}
+
+void note_end(RunData& data, const StepEnded& end) {
+  if (end.response) data.response = *end.response;
+  auto& why = trouble(data);
+  why.ending = end.ending;
+  why.error = end.reason;
+  why.kind = end.kind;
+}
+
+void note_cleaned(RunData& data, const CleanedUp& cleaned) {
+  if (cleaned.error) trouble(data).cleanup_errors.push_back(*cleaned.error);
+}
+
+}  // namespace flow_machine::detail
+}  // namespace pawl

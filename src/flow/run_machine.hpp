@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// The machine of every run. It does not know any flow: what comes next is in the events, which the handlers
+/// of the steps make, and who asks for it is told by the works `kWatch` and `kPlan`.
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pawl/effects.hpp"
+#include "pawl/machine.hpp"
+#include "pawl/run.hpp"
+#include "pawl/verify.hpp"
+
+namespace pawl::flow_machine {
+
+/// Work that is not a step: look at the upstream run; decide what is to be undone.
+inline constexpr std::string_view kWatch = "@watch";
+inline constexpr std::string_view kPlan = "@plan";
+
+struct Begin {};
+/// What `kPlan` is asked with: whether the present step has begun, so that it is undone, too.
+struct Plan {
+  bool begun = false;
+};
+struct DelayOver {};
+/// Another run wants to be told of this one's end.
+struct Watch {
+  RunRef dependent;
+};
+struct UpstreamEnded {
+  RunRef run;
+  RunState state = RunState::done;
+  Json response{};
+};
+struct ChildEnded {
+  RunRef run;
+  RunState state = RunState::done;
+};
+
+/// `next` is the step that follows; empty: the run ends.
+struct StepDone {
+  std::string step;
+  std::string next;
+  std::optional<Json> response{};
+  std::vector<RunRef> children{};  ///< to be waited for
+  bool closes = false;             ///< every step is done, and `next` is a finalizer
+};
+struct StepRewound {
+  std::string step;
+  std::string next;
+  std::optional<Json> response{};
+  std::string reason;
+};
+/// The run ends as `ending`: at once, or, where `next` is kPlan, when everything is undone and finished.
+struct StepEnded {
+  std::string step;
+  RunState ending = RunState::failed;
+  std::string next;
+  std::optional<Json> response{};
+  std::string reason;
+  std::optional<FailureKind> kind{};
+};
+/// The step does not run any more, as was asked for.
+struct StepStopped {
+  std::string step;
+  std::string reason;
+};
+/// What there was to undo or to finish, one after the other.
+struct CleanedUp {
+  std::string step;
+  std::string next;
+  std::optional<std::string> error{};
+};
+
+struct Cancel {
+  std::string reason;
+};
+struct Pause {};
+struct Resume {};
+struct Retry {
+  std::string step;
+};
+
+namespace detail {
+
+RunTrouble& trouble(RunData& data);
+RunFamily& family(RunData& data);
+
+void delay(RunData& data, Effects& effects);
+void watch(RunData& data, Effects& effects);
+void run_step(RunData& data, Effects& effects);
+void hold(RunData& data, Effects& effects);
+/// Ends as cancelled once everything is undone; `begun`: the present step may have done something.
+void cancel(RunData& data, std::string reason, bool begun, Effects& effects);
+void clean_up(RunData& data, const std::string& next, Effects& effects);
+void tell_end(const RunData& data, RunState state, Effects& effects);
+void note_child(RunData& data, const ChildEnded& child);
+void note_upstream(RunData& data, const UpstreamEnded& upstream);
+void note_done(RunData& data, const StepDone& done);
+void note_end(RunData& data, const StepEnded& end);
+void note_cleaned(RunData& data, const CleanedUp& cleaned);
+
+bool is_delayed(const RunData& data);
+bool must_wait(const RunData& data);       // the upstream run has not ended
+bool is_unsatisfied(const RunData& data);  // it has, but otherwise than needed
+bool has_open_children(const RunData& data);
+bool would_satisfy(const RunData& data, const UpstreamEnded& upstream);
+std::string unsatisfied_reason(const RunData& data);
+
+inline bool is_cancelled(const RunData& data) { return data.trouble && data.trouble->cancel; }
+inline bool is_to_pause(const RunData& data) { return data.trouble && data.trouble->pause; }
+inline bool is_to_retry(const RunData& data) { return data.trouble && data.trouble->retry; }
+inline bool ends_as(const RunData& data, RunState state) {
+  return data.trouble && data.trouble->ending == state;
+}
+
+/// Goes on at the step that somebody has chosen.
+void retry(RunData& data, Effects& effects);
+/// Ends, and tells those who wait for it.
+template <RunState kState>
+struct End {
+  void operator()(RunData& data, const CleanedUp& cleaned, Effects& effects) const {
+    note_cleaned(data, cleaned);
+    tell_end(data, kState, effects);
+  }
+  void operator()(RunData& data, const StepEnded& end, Effects& effects) const {
+    note_end(data, end);
+    tell_end(data, kState, effects);
+  }
+  void operator()(RunData& data, const StepDone& done, Effects& effects) const {
+    note_done(data, done);
+    tell_end(data, kState, effects);
+  }
+};
+
+}  // namespace detail
+
+using enum RunState;
+
+inline constexpr auto run =
+    machine<RunState, RunData>("run")
+        .initial(fresh)
+        .generations()
+
+        // Before the first step.
+        .on<Begin>(fresh, delayed, when([](const RunData& data) { return detail::is_delayed(data); }),
+                   [](RunData& data, const Begin&, Effects& effects) { detail::delay(data, effects); })
+        .on<Begin>(fresh, waiting, when([](const RunData& data) { return detail::must_wait(data); }),
+                   [](RunData& data, const Begin&, Effects& effects) { detail::watch(data, effects); })
+        .on<Begin>(fresh, running,
+                   [](RunData& data, const Begin&, Effects& effects) { detail::run_step(data, effects); })
+        .on<DelayOver>(delayed, waiting, when([](const RunData& data) { return detail::must_wait(data); }),
+                       [](RunData& data, const DelayOver&, Effects& effects) {
+                         data.plan->not_before.reset();
+                         detail::watch(data, effects);
+                       })
+        .on<DelayOver>(delayed, running,
+                       [](RunData& data, const DelayOver&, Effects& effects) {
+                         data.plan->not_before.reset();
+                         detail::run_step(data, effects);
+                       })
+        .on<UpstreamEnded>(waiting, running, when([](const RunData& data, const UpstreamEnded& upstream) {
+                             return detail::would_satisfy(data, upstream);
+                           }),
+                           [](RunData& data, const UpstreamEnded& upstream, Effects& effects) {
+                             detail::note_upstream(data, upstream);
+                             detail::run_step(data, effects);
+                           })
+        .on<UpstreamEnded>(waiting, closing,
+                           [](RunData& data, const UpstreamEnded& upstream, Effects& effects) {
+                             detail::note_upstream(data, upstream);
+                             detail::cancel(data, detail::unsatisfied_reason(data), false, effects);
+                           })
+        .stay<UpstreamEnded>(
+            paused,
+            [](RunData& data, const UpstreamEnded& upstream) { detail::note_upstream(data, upstream); })
+
+        // Steps.
+        .on<StepDone>(running, closing, when([](const RunData& data) { return detail::is_cancelled(data); }),
+                      [](RunData& data, const StepDone& done, Effects& effects) {
+                        if (done.response) data.response = *done.response;
+                        detail::cancel(data, *data.trouble->cancel, true, effects);
+                      })
+        .on<StepDone>(running, running, when([](const RunData& data) { return detail::is_to_retry(data); }),
+                      [](RunData& data, const StepDone& done, Effects& effects) {
+                        detail::note_done(data, done);
+                        detail::retry(data, effects);
+                      })
+        .on<StepDone>(running, RunState::done,
+                      when([](const RunData&, const StepDone& step) { return step.next.empty(); }),
+                      detail::End<RunState::done>{})
+        .on<StepDone>(running, closing,
+                      when([](const RunData&, const StepDone& step) { return step.closes; }),
+                      [](RunData& data, const StepDone& step, Effects& effects) {
+                        if (step.response) data.response = *step.response;
+                        detail::trouble(data).ending = RunState::done;
+                        detail::clean_up(data, step.next, effects);
+                      })
+        .on<StepDone>(running, paused, when([](const RunData& data) { return detail::is_to_pause(data); }),
+                      [](RunData& data, const StepDone& step, Effects& effects) {
+                        detail::note_done(data, step);
+                        detail::hold(data, effects);
+                      })
+        .on<StepDone>(running, joining, when([](const RunData& data, const StepDone& step) {
+                        if (step.children.empty()) return false;
+                        auto after = data;
+                        detail::note_done(after, step);
+                        return detail::has_open_children(after);
+                      }),
+                      [](RunData& data, const StepDone& step) { detail::note_done(data, step); })
+        .on<StepDone>(running, running,
+                      [](RunData& data, const StepDone& step, Effects& effects) {
+                        detail::note_done(data, step);
+                        effects.work(data.step, Begin{});
+                      })
+        .on<StepRewound>(running, closing,
+                         when([](const RunData& data) { return detail::is_cancelled(data); }),
+                         [](RunData& data, const StepRewound&, Effects& effects) {
+                           detail::cancel(data, *data.trouble->cancel, true, effects);
+                         })
+        .on<StepRewound>(running, running,
+                         [](RunData& data, const StepRewound& step, Effects& effects) {
+                           if (step.response) data.response = *step.response;
+                           ++detail::trouble(data).rewinds[step.step];
+                           data.trouble->error = step.reason;
+                           data.step = step.next;
+                           if (detail::is_to_retry(data)) return detail::retry(data, effects);
+                           effects.work(data.step, Begin{});
+                         })
+        .on<StepEnded>(running, closing,
+                       when([](const RunData&, const StepEnded& step) { return !step.next.empty(); }),
+                       [](RunData& data, const StepEnded& step, Effects& effects) {
+                         detail::note_end(data, step);
+                         effects.work(step.next, Plan{.begun = true});
+                       })
+        .on<StepEnded>(running, handed_off,
+                       when([](const RunData&, const StepEnded& step) { return step.ending == handed_off; }),
+                       detail::End<handed_off>{})
+        .on<StepEnded>(running, aborted,
+                       when([](const RunData&, const StepEnded& step) { return step.ending == aborted; }),
+                       detail::End<aborted>{})
+        .on<StepEnded>(running, failed, detail::End<failed>{})
+        .on<StepStopped>(running, closing,
+                         when([](const RunData& data) { return detail::is_cancelled(data); }),
+                         [](RunData& data, const StepStopped&, Effects& effects) {
+                           detail::cancel(data, *data.trouble->cancel, true, effects);
+                         })
+        .on<StepStopped>(
+            running, running, when([](const RunData& data) { return detail::is_to_retry(data); }),
+            [](RunData& data, const StepStopped&, Effects& effects) { detail::retry(data, effects); })
+        .on<StepStopped>(
+            running, paused,
+            [](RunData& data, const StepStopped&, Effects& effects) { detail::hold(data, effects); })
+
+        // Children.
+        .on<ChildEnded>(joining, running, when([](const RunData& data, const ChildEnded& child) {
+                          auto after = data;
+                          detail::note_child(after, child);
+                          return !detail::has_open_children(after);
+                        }),
+                        [](RunData& data, const ChildEnded& child, Effects& effects) {
+                          detail::note_child(data, child);
+                          effects.work(data.step, Begin{});
+                        })
+        .stay<ChildEnded>(from(delayed, waiting, running, joining, paused, closing),
+                          [](RunData& data, const ChildEnded& child) { detail::note_child(data, child); })
+        .stay<Watch>(
+            from(delayed, waiting, running, joining, paused, closing),
+            [](RunData& data, const Watch& watch) {
+              auto& dependents = detail::family(data).dependents;
+              if (std::find(dependents.begin(), dependents.end(), watch.dependent) == dependents.end())
+                dependents.push_back(watch.dependent);
+            })
+
+        // What people ask for.
+        .on<Cancel>(from(delayed, waiting, joining, paused), closing,
+                    [](RunData& data, const Cancel& cancel, Effects& effects) {
+                      effects.clear_timer("delay");
+                      effects.cancel_work(std::string(kWatch));
+                      detail::cancel(data, cancel.reason, false, effects);
+                    })
+        .stay<Cancel>(running,
+                      [](RunData& data, const Cancel& cancel, Effects& effects) {
+                        detail::trouble(data).cancel = cancel.reason;
+                        effects.stop_work(data.step);
+                      })
+        .on<Pause>(from(delayed, waiting, joining), paused,
+                   [](RunData&, const Pause&, Effects& effects) {
+                     effects.clear_timer("delay");
+                     effects.cancel_work(std::string(kWatch));
+                   })
+        .stay<Pause>(running,
+                     [](RunData& data, const Pause&, Effects& effects) {
+                       detail::trouble(data).pause = true;
+                       effects.withdraw_work(data.step);
+                     })
+        .on<Resume>(paused, delayed, when([](const RunData& data) { return detail::is_delayed(data); }),
+                    [](RunData& data, const Resume&, Effects& effects) { detail::delay(data, effects); })
+        .on<Resume>(paused, waiting, when([](const RunData& data) { return detail::must_wait(data); }),
+                    [](RunData& data, const Resume&, Effects& effects) { detail::watch(data, effects); })
+        .on<Resume>(paused, closing, when([](const RunData& data) { return detail::is_unsatisfied(data); }),
+                    [](RunData& data, const Resume&, Effects& effects) {
+                      detail::cancel(data, detail::unsatisfied_reason(data), false, effects);
+                    })
+        .on<Resume>(paused, joining,
+                    when([](const RunData& data) { return detail::has_open_children(data); }))
+        .on<Resume>(paused, running,
+                    [](RunData& data, const Resume&, Effects& effects) { detail::run_step(data, effects); })
+        .stay<Retry>(from(delayed, waiting, paused),
+                     [](RunData& data, const Retry& again) { data.step = again.step; })
+        .on<Retry>(joining, running,
+                   [](RunData& data, const Retry& again, Effects& effects) {
+                     detail::trouble(data).retry = again.step;
+                     detail::retry(data, effects);
+                   })
+        .stay<Retry>(running,
+                     [](RunData& data, const Retry& again, Effects& effects) {
+                       detail::trouble(data).retry = again.step;
+                       effects.stop_work(data.step);
+                     })
+
+        // The end.
+        .on<CleanedUp>(closing, closing,
+                       when([](const RunData&, const CleanedUp& cleaned) { return !cleaned.next.empty(); }),
+                       [](RunData& data, const CleanedUp& cleaned, Effects& effects) {
+                         detail::note_cleaned(data, cleaned);
+                         detail::clean_up(data, cleaned.next, effects);
+                       })
+        .on<CleanedUp>(closing, RunState::done,
+                       when([](const RunData& data) { return detail::ends_as(data, RunState::done); }),
+                       detail::End<RunState::done>{})
+        .on<CleanedUp>(closing, handed_off,
+                       when([](const RunData& data) { return detail::ends_as(data, handed_off); }),
+                       detail::End<handed_off>{})
+        .on<CleanedUp>(closing, aborted,
+                       when([](const RunData& data) { return detail::ends_as(data, aborted); }),
+                       detail::End<aborted>{})
+        .on<CleanedUp>(closing, failed,
+                       when([](const RunData& data) { return detail::ends_as(data, failed); }),
+                       detail::End<failed>{})
+        .on<CleanedUp>(closing, cancelled, detail::End<cancelled>{})
+        .terminal(RunState::done, handed_off, aborted, failed, cancelled);
+
+static_assert(verified<run>);
+
+}  // namespace pawl::flow_machine

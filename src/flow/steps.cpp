@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// The handlers behind the steps: they run the step's function and turn its outcome into the event that says
+// what comes next. They run on worker threads and rest on what is stored.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "flow/core.hpp"
+#include "pawl/names.hpp"
+
+namespace pawl {
+namespace {
+
+using namespace flow_machine;
+
+std::string undo_name(std::string_view step) { return fmt::format("undo {}", step); }
+
+std::optional<std::size_t> first_finalizer(const FlowDefinition& flow) {
+  const auto found = std::ranges::find_if(flow.steps, [](const auto& step) { return step.finalizer; });
+  if (found == flow.steps.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - flow.steps.begin());
+}
+
+bool cleans_up(const FlowDefinition& flow) {
+  return std::ranges::any_of(flow.steps, [](const auto& step) { return step.finalizer || step.undo; });
+}
+
+/// What there is to clean up below a step, from there on; empty: nothing.
+std::string cleanup_below(const FlowDefinition& flow, std::size_t step) {
+  while (step-- > 0) {
+    if (flow.steps[step].undo) return undo_name(flow.steps[step].name);
+  }
+  const auto finalizer = first_finalizer(flow);
+  return finalizer ? flow.steps[*finalizer].name : std::string();
+}
+
+std::string next_finalizer(const FlowDefinition& flow, std::size_t step) {
+  return step + 1 < flow.steps.size() ? flow.steps[step + 1].name : std::string();
+}
+
+/// The first thing to clean up in a run that ends as its data says. Undone is every step that may have done
+/// something: those before the present one, itself if it has begun, and those that once sent the run back.
+std::string first_cleanup(const FlowDefinition& flow, const RunData& data, bool begun) {
+  const auto ending = data.trouble ? data.trouble->ending : std::nullopt;
+  if (ending == RunState::done || ending == RunState::handed_off) return cleanup_below(flow, 0);
+  std::size_t above = flow.find(data.step).value_or(0) + (begun ? 1 : 0);
+  for (const auto& [name, count] : data.trouble->rewinds) {
+    if (const auto step = flow.find(name)) above = std::max(above, *step + 1);
+  }
+  return cleanup_below(flow, above);
+}
+
+/// A step as its function sees it.
+class RunningStep final : public Step {
+ public:
+  RunningStep(FlowsCore& core, const WorkContext& context, const RunData& data, const std::string& name)
+      : core_(core),
+        context_(context),
+        flow_(context.machine),
+        id_(context.key),
+        run_(data.run),
+        name_(name),
+        known_(data.family ? data.family->children.size() : 0) {}
+
+  const std::string& flow() const override { return flow_; }
+  const std::string& id() const override { return id_; }
+  const std::string& run() const override { return run_; }
+  const std::string& name() const override { return name_; }
+  std::uint32_t attempt() const override { return context_.attempt; }
+  std::stop_token stop() const override { return context_.stop; }
+  std::string request_id() const override { return context_.request_id(); }
+
+  void progress(double fraction, std::string_view text) override {
+    const auto engine = core_.engine(context_.stop);
+    if (engine) note_progress(**engine, flow_, id_, {run_, name_, fraction, text});
+  }
+
+  Result<Run> start_child(std::string_view flow, const std::string& request, RunOptions options) override {
+    PAWL_CHECK(core_.engine(context_.stop));
+    if (options.id.empty()) {
+      return fail(Code::invalid_argument,
+                  "a child needs an id of its own, so that a repeat of the step finds it again");
+    }
+    if (known_ + children_.size() >= core_.options().children) {
+      return fail(Code::too_large, fmt::format("a run has at most {} children", core_.options().children));
+    }
+    options.parent = RunRef{flow_, id_};
+    PAWL_TRY(const auto* definition, core_.find_flow(flow));
+    PAWL_TRY(auto prepared, core_.prepare(*definition, request, std::move(options)));
+    RunRef child{definition->name, prepared.id};
+    auto begun = core_.begin_and_wait(definition->name, std::move(prepared));
+    if (begun) children_.push_back(std::move(child));
+    return begun;
+  }
+  Result<Run> get(std::string_view flow, std::string_view id) override {
+    PAWL_CHECK(core_.engine(context_.stop));
+    return core_.get(flow, id);
+  }
+
+  std::vector<RunRef> take_children() { return std::move(children_); }
+
+ private:
+  FlowsCore& core_;
+  const WorkContext& context_;
+  std::string flow_;
+  std::string id_;
+  std::string run_;
+  const std::string& name_;
+  std::size_t known_;
+  std::vector<RunRef> children_;
+};
+
+/// What a cleanup has come to; nothing of it changes how the run ends.
+Reply cleaned(const std::string& step, std::string next, std::optional<std::string> error) {
+  return reply(CleanedUp{step, std::move(next), std::move(error)});
+}
+
+/// Runs an undo or a finalizer.
+Result<Reply> clean(FlowsCore& core, const WorkContext& context, const FlowDefinition::Function& function,
+                    const std::string& step, std::string next) {
+  PAWL_TRY(const auto data, decode<RunData>(context.data));
+  const std::string name(context.work);
+  RunningStep running(core, context, data, name);
+  const auto returned = function(running, data);
+  if (returned.outcome.error()) return fail(*returned.outcome.error());
+  const bool complains = returned.outcome.kind() != Outcome::Kind::done;
+  core.count(context.machine, name, complains ? "failed" : "done");
+  return cleaned(
+      step, std::move(next),
+      complains ? std::optional(fmt::format("{}: {}", name, returned.outcome.reason())) : std::nullopt);
+}
+
+}  // namespace
+
+void note_progress(Engine& engine, std::string_view flow, std::string_view id, const Progress& progress) {
+  JsonWriter out;
+  out.begin_object().key("run").string(progress.run).key("step").string(progress.step);
+  out.key("fraction")
+      .number(std::isfinite(progress.fraction) ? std::clamp(progress.fraction, 0.0, 1.0) : 0.0);
+  out.key("text").string(progress.text.substr(0, 200)).end_object();
+  // Progress is a courtesy: where it cannot be kept, the step goes on without.
+  if (auto text = out.take()) (void)engine.put_ephemeral(flow, id, "progress", *std::move(text));
+}
+
+Machines::Work FlowsCore::step_work(const std::shared_ptr<const FlowDefinition>& flow, std::size_t step) {
+  const auto& defined = flow->steps[step];
+  Machines::Work work;
+  work.options = {.retry = defined.options.retry,
+                  .timeout = defined.options.timeout,
+                  .pool = defined.options.pool,
+                  .lease = defined.lease};
+  work.options.failed = [this, flow, step](const Error& error) {
+    const auto& name = flow->steps[step].name;
+    if (error.code() == Code::cancelled) return reply(StepStopped{name, error.message()});
+    count(flow->name, name, "exhausted");
+    return reply(StepEnded{.step = name,
+                           .ending = RunState::failed,
+                           .next = cleans_up(*flow) ? std::string(kPlan) : std::string(),
+                           .reason = fmt::format("retries exhausted: {}", error.to_string()),
+                           .kind = FailureKind::system});
+  };
+  if (!defined.run) return work;
+  work.run = [this, flow, step](const WorkContext& context, std::string_view) -> Result<Reply> {
+    const auto& present = flow->steps[step];
+    PAWL_TRY(const auto data, decode<RunData>(context.data));
+    RunningStep running(*this, context, data, present.name);
+    auto returned = present.run(running, data);
+    return settle(*flow, step, data, std::move(returned), running.take_children());
+  };
+  return work;
+}
+
+Result<Reply> FlowsCore::settle(const FlowDefinition& flow, std::size_t step, const RunData& data,
+                                FlowDefinition::Returned returned, std::vector<RunRef> children) {
+  const auto& name = flow.steps[step].name;
+  auto& [outcome, response] = returned;
+  if (outcome.error()) {
+    count(flow.name, name, "error");
+    return fail(*outcome.error());
+  }
+  std::optional<Json> kept;
+  if (response && *response != data.response.text) kept = Json{*std::move(response)};
+  const std::string cleanup = cleans_up(flow) ? std::string(kPlan) : std::string();
+  const auto end = [&](RunState ending, std::string reason, std::optional<FailureKind> kind) {
+    count(flow.name, name, enum_name(ending));
+    return reply(StepEnded{name, ending, cleanup, std::move(kept), std::move(reason), kind});
+  };
+  if (kept && kept->text.size() > options_.response_bytes) {
+    const auto size = std::exchange(kept, std::nullopt)->text.size();
+    return end(RunState::failed,
+               fmt::format("the response has {} bytes; at most {} are kept", size, options_.response_bytes),
+               FailureKind::user);
+  }
+  switch (outcome.kind()) {
+    case Outcome::Kind::handoff:
+      return end(RunState::handed_off, outcome.reason(), std::nullopt);
+    case Outcome::Kind::abort:
+      return end(RunState::aborted, outcome.reason(), std::nullopt);
+    case Outcome::Kind::unrecoverable:
+      return end(RunState::failed, outcome.reason(), outcome.kind_of_failure());
+    case Outcome::Kind::rewind: {
+      const auto target = flow.find(outcome.step());
+      const auto so_far =
+          data.trouble ? data.trouble->rewinds.find(name) : decltype(data.trouble->rewinds.end()){};
+      const auto times = data.trouble && so_far != data.trouble->rewinds.end() ? so_far->second : 0;
+      if (!target || *target > step) {
+        return end(
+            RunState::failed,
+            fmt::format("step \"{}\" goes back to \"{}\", which is no step before it", name, outcome.step()),
+            FailureKind::user);
+      }
+      if (times >= flow.steps[step].options.rewinds) {
+        return end(RunState::failed,
+                   fmt::format("step \"{}\" has sent the run back {} times already: {}", name, times,
+                               outcome.reason()),
+                   FailureKind::system);
+      }
+      count(flow.name, name, "rewound");
+      return reply(StepRewound{name, flow.steps[*target].name, std::move(kept), outcome.reason()});
+    }
+    case Outcome::Kind::done:
+    case Outcome::Kind::join:
+    case Outcome::Kind::again:
+      break;
+  }
+  count(flow.name, name, "done");
+  const bool last = step + 1 == flow.steps.size();
+  const bool closes = !last && flow.steps[step + 1].finalizer;
+  if (outcome.kind() != Outcome::Kind::join) children.clear();
+  return reply(StepDone{.step = name,
+                        .next = last ? std::string() : flow.steps[step + 1].name,
+                        .response = std::move(kept),
+                        .children = std::move(children),
+                        .closes = closes});
+}
+
+Machines::Work FlowsCore::undo_work(const std::shared_ptr<const FlowDefinition>& flow, std::size_t step) {
+  const auto name = undo_name(flow->steps[step].name);
+  const auto next = cleanup_below(*flow, step);
+  const auto& options = flow->steps[step].options;
+  Machines::Work work{.run = {}, .options = {.retry = options.retry, .timeout = options.timeout}};
+  work.options.failed = [name, next](const Error& error) {
+    return cleaned(name, next, fmt::format("{}: {}", name, error.to_string()));
+  };
+  work.run = [this, flow, step, name, next](const WorkContext& context, std::string_view) {
+    return clean(*this, context, flow->steps[step].undo, name, next);
+  };
+  return work;
+}
+
+Machines::Work FlowsCore::finalizer_work(const std::shared_ptr<const FlowDefinition>& flow,
+                                         std::size_t step) {
+  const auto name = flow->steps[step].name;
+  const auto next = next_finalizer(*flow, step);
+  const auto& options = flow->steps[step].options;
+  Machines::Work work{.run = {},
+                      .options = {.retry = options.retry, .timeout = options.timeout, .pool = options.pool}};
+  work.options.failed = [name, next](const Error& error) {
+    return cleaned(name, next, fmt::format("{}: {}", name, error.to_string()));
+  };
+  work.run = [this, flow, step, name, next](const WorkContext& context, std::string_view) {
+    return clean(*this, context, flow->steps[step].run, name, next);
+  };
+  return work;
+}
+
+Machines::Work FlowsCore::plan_work(const std::shared_ptr<const FlowDefinition>& flow) {
+  return {.run = [flow](const WorkContext& context, std::string_view payload) -> Result<Reply> {
+            PAWL_TRY(const auto data, decode<RunData>(context.data));
+            PAWL_TRY(const auto plan, decode<Plan>(payload));
+            return cleaned(std::string(kPlan), first_cleanup(*flow, data, plan.begun), std::nullopt);
+          },
+          .options = {}};
+}
+
+Machines::Work FlowsCore::watch_work() {
+  return {.run = [this](const WorkContext& context, std::string_view) { return watch(context); },
+          .options = {.retry = {.retries = RetryPolicy::kUnlimited,
+                                .first = std::chrono::milliseconds(100),
+                                .cap = std::chrono::seconds(5)}}};
+}
+
+/// Looks at the run that this one comes after, and asks it to tell of its end.
+Result<Reply> FlowsCore::watch(const WorkContext& context) {
+  PAWL_TRY(const auto data, decode<RunData>(context.data));
+  if (!data.plan || !data.plan->after) return no_reply();
+  const auto& after = data.plan->after->run;
+  PAWL_TRY(auto* engine, engine(context.stop));
+  const auto ended = [&]() -> Result<std::optional<Reply>> {
+    const auto upstream = get(after.flow, after.id);
+    if (!upstream && upstream.error().code() != Code::unknown_instance) return fail(upstream.error());
+    // Forgotten: nobody knows any more how it ended.
+    if (!upstream) return reply(UpstreamEnded{after, RunState::cancelled, {}});
+    if (!upstream->finished) return std::nullopt;
+    return reply(UpstreamEnded{after, upstream->state, Json{upstream->response}});
+  };
+  PAWL_TRY(auto before, ended());
+  if (before) return *std::move(before);
+  const Watch watch{{std::string(context.machine), std::string(context.key)}};
+  auto told = engine->commit(Transaction{}.send<run>(after.id, watch, {.machine = after.flow}));
+  if (told) return no_reply();
+  // It may have ended meanwhile.
+  PAWL_TRY(auto since, ended());
+  if (since) return *std::move(since);
+  return fail(std::move(told).error());
+}
+
+void FlowsCore::add_machines(Machines& machines) {
+  for (const auto& [name, flow] : flows_) {
+    auto definition = define<run>();
+    definition.name = name;
+    definition.former_names = flow->former_names;
+    machines.add(std::move(definition));
+    machines.add_work(name, std::string(kWatch), watch_work());
+    machines.add_work(name, std::string(kPlan), plan_work(flow));
+    for (std::size_t step = 0; step < flow->steps.size(); ++step) {
+      const auto& defined = flow->steps[step];
+      machines.add_work(name, defined.name,
+                        defined.finalizer ? finalizer_work(flow, step) : step_work(flow, step));
+      if (defined.undo) machines.add_work(name, undo_name(defined.name), undo_work(flow, step));
+    }
+    for (const auto& former : flow->former_steps) {
+      machines.add_work(name, former.name, step_work(flow, *flow->find(former.at)));
+    }
+  }
+}
+
+}  // namespace pawl

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// What took time in a run, read from its entries.
+#include <algorithm>
+
+#include "flow/core.hpp"
+#include "pawl/names.hpp"
+
+namespace pawl {
+namespace {
+
+using Kind = RunSpan::Kind;
+
+class Reader {
+ public:
+  void read(const LogEvent& event) {
+    if (event.kind == "created") begin_again();
+    if (event.kind == "work") {
+      read_work(event);
+    } else {
+      read_transition(event);
+    }
+  }
+
+  std::vector<RunSpan> take(const Run& run) {
+    // A first attempt that began with the entry that asked for it.
+    if (asked_ && !run.finished && run.attempt > 0) open(Kind::attempt, step_, *asked_, run.attempt);
+    if (asked_ && !run.finished && run.attempt == 0) open(Kind::queue, step_, *asked_);
+    return std::move(spans_);
+  }
+
+ private:
+  /// Another generation: the spans are those of the newest.
+  void begin_again() {
+    spans_.clear();
+    open_.reset();
+    asked_.reset();
+  }
+
+  void open(Kind kind, std::string step, Time from, std::uint32_t attempt = 0) {
+    spans_.push_back({.kind = kind, .step = std::move(step), .attempt = attempt, .from = from});
+    open_ = spans_.size() - 1;
+    asked_.reset();
+  }
+  void close(Time at, std::string outcome, std::string error = {}) {
+    if (!open_) return;
+    auto& span = spans_[*std::exchange(open_, std::nullopt)];
+    span.to = at;
+    span.outcome = std::move(outcome);
+    span.error = std::move(error);
+  }
+
+  void read_work(const LogEvent& event) {
+    const auto document = JsonDocument::parse(event.payload);
+    if (!document) return;
+    const auto root = document->root();
+    const auto number = root.find("attempt");
+    const auto attempt = static_cast<std::uint32_t>(number ? number->as_integer().value_or(0) : 0);
+    const auto error = root.find("error");
+    if (!error) {
+      if (attempt == 0) return;
+      // It had to wait, or the attempt before was cut off.
+      if (asked_ && *asked_ < event.at) {
+        open(Kind::queue, event.event, *asked_);
+        close(event.at, "");
+      }
+      close(event.at, open_ && spans_[*open_].kind == Kind::attempt ? "interrupted" : "");
+      return open(Kind::attempt, event.event, event.at, attempt);
+    }
+    if (asked_) open(Kind::attempt, event.event, *asked_, attempt);
+    close(event.at, "failed", std::string(error->as_string().value_or("")));
+    const auto again = root.find("again");
+    if (again && again->as_boolean() == true) open(Kind::backoff, event.event, event.at);
+  }
+
+  static std::string outcome_of(const LogEvent& event) {
+    if (event.event == "StepDone" || event.event == "CleanedUp") return "done";
+    if (event.event == "StepRewound") return "rewound";
+    if (event.event == "StepStopped") return "stopped";
+    return event.state == "closing" ? "failed" : event.state;
+  }
+
+  void read_transition(const LogEvent& event) {
+    const bool ends_step = event.event.starts_with("Step") || event.event == "CleanedUp";
+    const bool stays = event.event == "Watch" || (event.event == "ChildEnded" && event.state != "running") ||
+                       (event.state == "running" && !ends_step && state_ == "running");
+    if (stays || event.kind == "message") return;
+    const auto data = decode<RunData>(event.data);
+    if (ends_step) {
+      if (asked_) open(Kind::attempt, step_, *asked_, 1);
+      const bool bad = event.event == "StepEnded" || event.event == "StepRewound";
+      close(event.at, outcome_of(event),
+            bad && data && data->trouble ? data->trouble->error.value_or("") : std::string());
+    }
+    close(event.at, "");
+    state_ = event.state;
+    if (event.finished || !data) {
+      asked_.reset();
+      return;
+    }
+    step_ = data->step;
+    if (event.state == "closing" && data->trouble) step_ = data->trouble->cleanup.value_or("");
+    if (event.state == "running" || (event.state == "closing" && !step_.empty())) asked_ = event.at;
+    if (event.state == "delayed") open(Kind::delay, {}, event.at);
+    if (event.state == "waiting") open(Kind::wait, {}, event.at);
+    if (event.state == "joining") open(Kind::join, step_, event.at);
+    if (event.state == "paused") open(Kind::pause, {}, event.at);
+  }
+
+  std::vector<RunSpan> spans_;
+  std::optional<std::size_t> open_;
+  std::optional<Time> asked_;  // the step was asked for and has not begun
+  std::string step_;
+  std::string state_;
+};
+
+}  // namespace
+
+std::vector<RunSpan> to_spans(const std::vector<LogEvent>& events, const Run& run) {
+  Reader reader;
+  for (const auto& event : events) reader.read(event);
+  return reader.take(run);
+}
+
+}  // namespace pawl

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as people see them.
+#include <algorithm>
+
+#include "flow/core.hpp"
+#include "pawl/names.hpp"
+
+namespace pawl {
+namespace {
+
+/// More exactly than the state what a run is doing, or what it waits for.
+std::string status_of(const Instance& instance, const RunData& data, const FlowDefinition* flow) {
+  if (instance.state != enum_name(RunState::running)) return instance.state;
+  if (data.trouble && data.trouble->cancel) return "cancelling";
+  if (data.trouble && data.trouble->retry) return "restarting";
+  if (data.trouble && data.trouble->pause) return "pausing";
+  if (instance.queue && !instance.queue->admitted) return "queued";
+  if (instance.work.empty()) return instance.state;
+  const auto& work = instance.work.front();
+  if (work.not_before) return "retrying";
+  if (work.attempt > 0) return instance.state;
+  const auto step = flow == nullptr ? std::nullopt : flow->find(work.name);
+  return step && flow->steps[*step].lease ? "offered" : "ready";
+}
+
+}  // namespace
+
+Run FlowsCore::to_run(const Instance& instance) const {
+  Run run{.flow = instance.machine,
+          .id = instance.key,
+          .status = instance.state,
+          .finished = instance.finished,
+          .generation = instance.generation,
+          .created_at = instance.created_at,
+          .at = instance.at};
+  for (const auto state : enum_values<RunState>) {
+    if (enum_name(state) == instance.state) run.state = state;
+  }
+  auto decoded = decode<RunData>(instance.data);
+  if (!decoded) {
+    run.error = decoded.error().to_string();
+    return run;
+  }
+  auto& data = *decoded;
+  const auto flow = flows_.find(instance.machine);
+  run.status = status_of(instance, data, flow == flows_.end() ? nullptr : flow->second.get());
+  if (!instance.work.empty()) {
+    run.attempt = instance.work.front().attempt;
+    run.next_attempt = instance.work.front().not_before;
+  }
+  if (data.trouble) {
+    run.error = data.trouble->error.value_or("");
+    run.kind = data.trouble->kind;
+    run.cleanup_errors = std::move(data.trouble->cleanup_errors);
+  }
+  run.run = std::move(data.run);
+  run.step = std::move(data.step);
+  run.request = std::move(data.request.text);
+  run.response = std::move(data.response.text);
+  run.plan = std::move(data.plan);
+  run.family = std::move(data.family);
+  return run;
+}
+
+void add_progress(Run& run, const std::map<std::string, std::string>& ephemerals) {
+  const auto found = ephemerals.find("progress");
+  if (found == ephemerals.end()) return;
+  const auto document = JsonDocument::parse(found->second);
+  if (!document) return;
+  const auto text = [&](std::string_view name) {
+    const auto value = document->root().find(name);
+    return value ? value->as_string().value_or("") : std::string_view{};
+  };
+  // What an earlier run or step has left behind says nothing of this one.
+  if (text("run") != run.run || text("step") != run.step) return;
+  if (const auto fraction = document->root().find("fraction")) run.progress = fraction->as_number();
+  run.progress_text = text("text");
+}
+
+}  // namespace pawl

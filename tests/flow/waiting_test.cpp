@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// What comes before the first step: time, another run, the turn in a queue; and what people may do meanwhile.
+#include "tests/flow/world.hpp"
+
+namespace pawl::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class FlowWaitingTest : public ::testing::Test {
+ protected:
+  Script script;
+  FlowKit kit{[this](Flows& flows) {
+                flows.add(script.letters());
+                flows.add(flow<Order, Receipt>("bound")
+                              .bind<Receipt>(
+                                  [](Order& order, const Receipt& upstream) { order.item = upstream.note; })
+                              .start("take",
+                                     [this](Step& step, const Order& order, Receipt&) {
+                                       script.log.push_back(step.id() + ":take " + order.item);
+                                       return Outcome::done();
+                                     })
+                              .end());
+              },
+              {.engine = {.pools = {{"line", 1}, {"wide", 4}}}}};
+  Flows& flows() { return kit.flows(); }
+  pawl::Run start(RunOptions options, std::string_view flow = "letters") {
+    auto run = flows().start(flow, "{}", std::move(options));
+    EXPECT_TRUE(run) << run.error().to_string();
+    return run ? *run : pawl::Run{};
+  }
+  RunState state(std::string_view id, std::string_view flow = "letters") {
+    return flows().get(flow, id).value().state;
+  }
+  std::string status(std::string_view id) { return flows().get("letters", id).value().status; }
+};
+
+TEST_F(FlowWaitingTest, ADelayedRunBeginsWhenItsTimeHasComeAlsoAfterACrash) {
+  start({.id = "x", .delay = 1h});
+  kit.advance(59min);
+  EXPECT_EQ(state("x"), RunState::delayed);
+  kit.crash();
+  kit.advance(30s);
+  EXPECT_THAT(script.log, IsEmpty());
+  kit.advance(31s);
+  EXPECT_EQ(state("x"), RunState::done);
+}
+
+TEST_F(FlowWaitingTest, ADependentBeginsWhenTheOtherIsDoneAndTakesItsResponseOver) {
+  script.doings["c"] = [](Step&, const Order&, Receipt& receipt) {
+    receipt.note = "from upstream";
+    return Outcome::done();
+  };
+  start({.id = "up", .delay = 1h});
+  start({.id = "down", .after = RunRef{"letters", "up"}}, "bound");
+  kit.advance(30min);
+  EXPECT_EQ(state("down", "bound"), RunState::waiting);
+  kit.advance(31min);
+  EXPECT_EQ(state("down", "bound"), RunState::done);
+  EXPECT_THAT(script.log, ElementsAre("up:a", "up:b", "up:c", "down:take from upstream"));
+}
+
+TEST_F(FlowWaitingTest, ADependentOfAFinishedRunBeginsAtOnce) {
+  start({.id = "up"});
+  kit.advance(1s);
+  start({.id = "down", .after = RunRef{"letters", "up"}});
+  kit.advance(1s);
+  EXPECT_EQ(state("down"), RunState::done);
+}
+
+TEST_F(FlowWaitingTest, OnSuccessADependentOfAFailureIsCancelledAndSaysWhy) {
+  script.doings["a"] = [](Step& step, const Order&, Receipt&) {
+    return step.id() == "up" ? Outcome::abort("no") : Outcome::done();
+  };
+  start({.id = "up", .delay = 1h});
+  start({.id = "on success", .after = RunRef{"letters", "up"}});
+  start({.id = "always", .after = RunRef{"letters", "up"}, .on = RunAfter::always});
+  start({.id = "on failure", .after = RunRef{"letters", "up"}, .on = RunAfter::failure});
+  kit.advance(2h);
+  EXPECT_EQ(state("on success"), RunState::cancelled);
+  EXPECT_THAT(flows().get("letters", "on success").value().error,
+              HasSubstr("letters \"up\" on success, which ended as aborted"));
+  EXPECT_EQ(state("always"), RunState::done);
+  EXPECT_EQ(state("on failure"), RunState::done);
+}
+
+TEST_F(FlowWaitingTest, OnFailureADependentOfASuccessIsCancelled) {
+  start({.id = "up", .delay = 1h});
+  start({.id = "down", .after = RunRef{"letters", "up"}, .on = RunAfter::failure});
+  kit.advance(2h);
+  EXPECT_EQ(state("down"), RunState::cancelled);
+}
+
+TEST_F(FlowWaitingTest, ARunCannotWaitForItself) {
+  start({.id = "a", .delay = 1h});
+  EXPECT_EQ(code_of(flows().start("letters", "{}", {.id = "a", .after = RunRef{"letters", "a"}})),
+            Code::invalid_argument);
+}
+
+TEST_F(FlowWaitingTest, ACycleOverSeveralRunsIsRefusedAndNamed) {
+  start({.id = "a"});
+  kit.advance(1s);
+  start({.id = "b", .delay = 1h});
+  start({.id = "c", .after = RunRef{"letters", "b"}});
+  // The finished a is started again behind those that wait for b, and b would wait for a.
+  start({.id = "a", .after = RunRef{"letters", "c"}});
+  const auto cycle = flows().start("letters", "{}", {.id = "b", .after = RunRef{"letters", "a"}});
+  ASSERT_FALSE(cycle);
+  EXPECT_EQ(cycle.error().code(), Code::invalid_argument);
+  EXPECT_THAT(cycle.error().message(),
+              HasSubstr(R"(letters "b" after letters "a" after letters "c" after letters "b")"));
+}
+
+TEST_F(FlowWaitingTest, TheOrderIsDelayThenDependencyThenQueue) {
+  start({.id = "holder", .queue = "line"});
+  script.doings["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+    if (step.id() == "holder" && step.attempt() < 4) return busy();
+    return Outcome::done();
+  };
+  start({.id = "up", .delay = 2h});
+  start({.id = "x", .queue = "line", .delay = 1h, .after = RunRef{"letters", "up"}});
+  EXPECT_EQ(state("x"), RunState::delayed);
+  kit.advance(90min);
+  EXPECT_EQ(state("x"), RunState::waiting);
+  kit.advance(31min);
+  EXPECT_EQ(state("x"), RunState::done);
+}
+
+TEST_F(FlowWaitingTest, AQueueLimitsRunsThroughAllTheirStepsAndRetries) {
+  script.doings["b"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+    if (step.id() == "one" && step.attempt() < 3) return busy();
+    return Outcome::done();
+  };
+  start({.id = "one", .queue = "line"});
+  start({.id = "two", .queue = "line"});
+  EXPECT_EQ(status("two"), "queued");
+  kit.advance(1h);
+  EXPECT_THAT(script.log,
+              ElementsAre("one:a", "one:b", "one:b", "one:b", "one:c", "two:a", "two:b", "two:c"));
+}
+
+TEST_F(FlowWaitingTest, AHigherPriorityGoesFirstAndEqualOnesInTheirOrder) {
+  script.doings["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+    if (step.id() == "first" && step.attempt() == 1) return busy();
+    return Outcome::done();
+  };
+  for (const auto& [id, priority] :
+       std::vector<std::pair<std::string, int>>{{"first", 0}, {"low", -1}, {"x", 0}, {"y", 0}, {"high", 5}}) {
+    start({.id = id, .queue = "line", .priority = priority});
+  }
+  kit.advance(1h);
+  std::vector<std::string> order;
+  for (const auto& line : script.log) {
+    if (line.ends_with(":c")) order.push_back(line.substr(0, line.size() - 2));
+  }
+  EXPECT_THAT(order, ElementsAre("first", "high", "x", "y", "low"));
+}
+
+TEST_F(FlowWaitingTest, AQueueIsResizedWhileItIsUsed) {
+  script.doings["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+    if (step.attempt() < 4) return busy();
+    return Outcome::done();
+  };
+  for (const auto* id : {"one", "two", "three"}) start({.id = id, .queue = "line"});
+  EXPECT_EQ(status("two"), "queued");
+  ASSERT_TRUE(kit.engine().resize_pool("line", 2));
+  kit.advance(10ms);
+  EXPECT_EQ(status("two"), "retrying");
+  EXPECT_EQ(status("three"), "queued");
+}
+
+TEST_F(FlowWaitingTest, AfterACrashQueuedRunsKeepTheirTurnAndTheLimitHolds) {
+  script.doings["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+    if (step.attempt() < 3) return busy();
+    return Outcome::done();
+  };
+  for (const auto* id : {"one", "two", "three"}) start({.id = id, .queue = "line"});
+  kit.advance(50ms);
+  kit.crash();
+  kit.advance(1ms);
+  EXPECT_EQ(status("two"), "queued");
+  EXPECT_EQ(status("three"), "queued");
+  kit.advance(1h);
+  std::vector<std::string> order;
+  for (const auto& line : script.log) {
+    if (line.ends_with(":c")) order.push_back(line);
+  }
+  EXPECT_THAT(order, ElementsAre("one:c", "two:c", "three:c"));
+}
+
+// Cancel, pause, resume and retry in each kind of waiting.
+
+TEST_F(FlowWaitingTest, ADelayedAWaitingAndAQueuedRunCanBeCancelled) {
+  start({.id = "delayed", .delay = 1h});
+  start({.id = "waiting", .after = RunRef{"letters", "delayed"}, .on = RunAfter::always});
+  start({.id = "holder", .queue = "line", .delay = 1ms});
+  script.doings["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+    if (step.id() == "holder") return busy();
+    return Outcome::done();
+  };
+  kit.advance(2ms);
+  start({.id = "queued", .queue = "line"});
+  for (const auto* id : {"queued", "waiting", "delayed"}) {
+    ASSERT_TRUE(flows().cancel("letters", id, "not needed")) << id;
+  }
+  kit.advance(1ms);
+  for (const auto* id : {"queued", "waiting", "delayed"}) {
+    EXPECT_EQ(state(id), RunState::cancelled) << id;
+    EXPECT_EQ(flows().get("letters", id).value().error, "not needed");
+  }
+  kit.advance(3h);
+  EXPECT_THAT(script.log, ElementsAre("holder:a", "holder:a", "holder:a", "holder:a"));
+}
+
+TEST_F(FlowWaitingTest, APausedRunWaitsUntilItIsResumed) {
+  start({.id = "delayed", .delay = 1h});
+  ASSERT_TRUE(flows().pause("letters", "delayed"));
+  EXPECT_EQ(state("delayed"), RunState::paused);
+  kit.advance(2h);
+  EXPECT_EQ(state("delayed"), RunState::paused);
+  ASSERT_TRUE(flows().resume("letters", "delayed"));
+  kit.advance(1s);
+  EXPECT_EQ(state("delayed"), RunState::done) << "its time had come meanwhile";
+}
+
+TEST_F(FlowWaitingTest, APausedRunLeavesItsPlaceInTheQueueToOthers) {
+  script.doings["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+    if (step.id() == "one" && step.attempt() == 1) return busy();
+    return Outcome::done();
+  };
+  start({.id = "one", .queue = "line"});
+  start({.id = "two", .queue = "line"});
+  kit.advance(10ms);
+  ASSERT_TRUE(flows().pause("letters", "one"));
+  kit.advance(10ms);
+  EXPECT_EQ(state("one"), RunState::paused);
+  EXPECT_EQ(state("two"), RunState::done);
+  ASSERT_TRUE(flows().resume("letters", "one"));
+  kit.advance(1h);
+  EXPECT_EQ(state("one"), RunState::done);
+}
+
+TEST_F(FlowWaitingTest, ADependentThatIsPausedNoticesTheEndOfTheOther) {
+  start({.id = "up", .delay = 1h});
+  start({.id = "down", .after = RunRef{"letters", "up"}});
+  kit.advance(1s);
+  ASSERT_TRUE(flows().pause("letters", "down"));
+  kit.advance(2h);
+  EXPECT_EQ(state("down"), RunState::paused);
+  ASSERT_TRUE(flows().resume("letters", "down"));
+  kit.advance(1s);
+  EXPECT_EQ(state("down"), RunState::done);
+}
+
+TEST_F(FlowWaitingTest, ARunThatStillWaitsBeginsAtTheStepItIsToRetryFrom) {
+  start({.id = "x", .delay = 1h});
+  ASSERT_TRUE(flows().retry("letters", "x", "c"));
+  kit.advance(2h);
+  EXPECT_THAT(script.log, ElementsAre("x:c"));
+}
+
+}  // namespace
+}  // namespace pawl::test

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// What the tests of flows share: a small flow whose steps do what a test tells them, and write down that
+/// they did.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pawl/flow_kit.hpp"
+#include "pawl/ulid.hpp"
+
+namespace pawl::test {
+
+using namespace std::chrono_literals;
+
+struct Order {
+  std::string item;
+  int cents = 0;
+};
+struct Receipt {
+  std::vector<std::string> did;
+  std::string note;
+};
+
+/// What a step is to do; by default it is done.
+using Doing = std::function<Outcome(Step&, const Order&, Receipt&)>;
+
+/// The outside: what was done, in order, and what steps are told to do.
+struct Script {
+  std::vector<std::string> log;
+  std::map<std::string, Doing> doings;
+
+  auto step(std::string name) {
+    return [this, name = std::move(name)](Step& step, const Order& order, Receipt& receipt) -> Outcome {
+      log.push_back(step.id().empty() ? name : step.id() + ":" + name);
+      if (const auto doing = doings.find(name); doing != doings.end()) {
+        auto outcome = doing->second(step, order, receipt);
+        if (outcome.kind() == Outcome::Kind::done) receipt.did.push_back(name);
+        return outcome;
+      }
+      receipt.did.push_back(name);
+      return Outcome::done();
+    };
+  }
+
+  /// a, b, c.
+  Flow<Order, Receipt> letters(std::string name = "letters", StepOptions options = {}) {
+    return flow<Order, Receipt>(std::move(name))
+        .start("a", step("a"), options)
+        .to("b", step("b"), options)
+        .to("c", step("c"), options)
+        .end();
+  }
+  auto adds(std::string name = "letters") {
+    return [this, name](Flows& flows) { flows.add(letters(name)); };
+  }
+};
+
+/// 0 for success.
+template <class T>
+Code code_of(const Result<T>& result) {
+  return result ? static_cast<Code>(0) : result.error().code();
+}
+
+inline Outcome busy(std::string text = "busy") { return Error(Code::timed_out, std::move(text)); }
+
+}  // namespace pawl::test
