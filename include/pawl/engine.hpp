@@ -43,12 +43,13 @@ class EngineCore;
 
 /// How an engine is run. Every field has a default that suits one process on one machine.
 struct EngineOptions {
-  std::string store = "sqlite:pawl.db";              ///< "sqlite:PATH" or "postgresql://user@host/database"
-  bool take_over = false;                            ///< take the store from an owner whose lease still lives
-  std::string vfs{};                                 ///< a registered SQLite VFS, for `sim::Disk`
-  std::size_t workers = 8;                           ///< threads that run work
-  std::size_t queue = 65536;                         ///< requests that may wait; the next gets `overloaded`
-  std::size_t batch = 4096;                          ///< transactions that share one durable commit, at most
+  std::string store = "sqlite:pawl.db";  ///< "sqlite:PATH" or "postgresql://user@host/database"
+  bool take_over = false;                ///< take the store from an owner whose lease still lives
+  std::string vfs{};                     ///< a registered SQLite VFS, for `sim::Disk`
+  std::size_t workers = 8;               ///< threads that run work
+  std::size_t begun = 1024;   ///< first attempts that have begun, also those that wait for a thread
+  std::size_t queue = 65536;  ///< requests that may wait; the next gets `overloaded`
+  std::size_t batch = 4096;   ///< transactions that share one durable commit, at most
   std::size_t cache_bytes = std::size_t{256} << 20;  ///< instance data kept in memory
   std::map<std::string, std::uint32_t> pools{};      ///< permit pools by name
   std::vector<Sql> schema{};                         ///< the application's CREATE TABLE IF NOT EXISTS …

@@ -203,18 +203,18 @@ class FlowBuilder {
 
   /// The first step.
   template <std::invocable<Step&, const Request&, Response&> F>
-  FlowBuilder&& start(std::string name, F function, StepOptions options = {}) && {
+  FlowBuilder start(std::string name, F function, StepOptions options = {}) && {
     if (!made_.steps.empty()) problem("start(\"" + name + "\") comes first and once; use to()");
     return std::move(*this).to(std::move(name), std::move(function), std::move(options));
   }
   /// The next step.
   template <std::invocable<Step&, const Request&, Response&> F>
-  FlowBuilder&& to(std::string name, F function, StepOptions options = {}) && {
+  FlowBuilder to(std::string name, F function, StepOptions options = {}) && {
     add({.name = std::move(name), .run = erase(std::move(function)), .options = std::move(options)});
     return std::move(*this);
   }
   /// The next step, which somebody else does, in another process or language.
-  FlowBuilder&& remote(std::string name, RemoteOptions options = {}) && {
+  FlowBuilder remote(std::string name, RemoteOptions options = {}) && {
     add({.name = std::move(name),
          .options = {.retry = options.retry, .timeout = options.timeout, .rewinds = options.rewinds},
          .lease = options.lease});
@@ -224,7 +224,7 @@ class FlowBuilder {
   /// are undone in reverse order, each with the retry policy of its step. It must be idempotent, and cope
   /// with a step that has done nothing yet.
   template <std::invocable<Step&, const Request&, Response&> F>
-  FlowBuilder&& undo(F function) && {
+  FlowBuilder undo(F function) && {
     if (made_.steps.empty() || made_.steps.back().finalizer) {
       problem("undo() belongs behind a step");
     } else {
@@ -235,7 +235,7 @@ class FlowBuilder {
   /// Runs at the end, whatever it is, after everything was undone. What fails here is noted and does not
   /// change the end.
   template <std::invocable<Step&, const Request&, Response&> F>
-  FlowBuilder&& finally(std::string name, F function, StepOptions options = {}) && {
+  FlowBuilder finally(std::string name, F function, StepOptions options = {}) && {
     add({.name = std::move(name),
          .run = erase(std::move(function)),
          .options = std::move(options),
@@ -245,7 +245,7 @@ class FlowBuilder {
 
   /// What a run that comes after another takes over from that one's response, before each of its steps.
   template <class UpstreamResponse, std::invocable<Request&, const UpstreamResponse&> F>
-  FlowBuilder&& bind(F function) && {
+  FlowBuilder bind(F function) && {
     *binder_ = [function = std::move(function)](Request& request, std::string_view text) -> Result<void> {
       PAWL_TRY(const auto upstream, decode<UpstreamResponse>(text));
       function(request, upstream);
@@ -255,16 +255,16 @@ class FlowBuilder {
   }
 
   /// The flow's name in older releases.
-  FlowBuilder&& formerly(std::string name) && {
+  FlowBuilder formerly(std::string name) && {
     made_.former_names.push_back(std::move(name));
     return std::move(*this);
   }
   /// Runs that are at the step `former` go on at `present`.
-  FlowBuilder&& renamed(std::string former, std::string present) && {
+  FlowBuilder renamed(std::string former, std::string present) && {
     made_.former_steps.push_back({std::move(former), std::move(present)});
     return std::move(*this);
   }
-  FlowBuilder&& removed(std::string former, std::string next) && {
+  FlowBuilder removed(std::string former, std::string next) && {
     return std::move(*this).renamed(std::move(former), std::move(next));
   }
 

@@ -59,7 +59,9 @@ class Reader {
     if (!error) {
       if (attempt == 0) return;
       // It had to wait, or the attempt before was cut off.
-      if (asked_ && *asked_ < event.at) {
+      if (asked_ && attempt > 1) {
+        open(Kind::attempt, event.event, *asked_, attempt - 1);
+      } else if (asked_ && *asked_ < event.at) {
         open(Kind::queue, event.event, *asked_);
         close(event.at, "");
       }

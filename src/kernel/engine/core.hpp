@@ -133,6 +133,10 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   /// How long what cannot be written now waits before it is tried again.
   static constexpr Duration kPause = std::chrono::seconds(1);
 
+  // The pools of work that names none; names that no option can give.
+  static constexpr std::string_view kThreads = "";
+  static constexpr std::string_view kAhead = " ahead";
+
   /// Names one piece of work in the whole store.
   using WorkKey = std::pair<InstanceId, std::int64_t>;
   struct RunningWork {
@@ -239,6 +243,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
                      Done done = {});
   void attempt_failed(const WorkKey& key, std::uint16_t machine, const WorkRecord& work, Error error,
                       Done done);
+  void limit_time(const WorkKey& key, std::uint32_t attempt, Duration timeout);
   void work_timed_out(WorkKey key, std::uint32_t attempt);
   void work_overdue(WorkKey key, std::uint32_t attempt);
   void stop_work(const WorkKey& key, std::uint16_t machine, const WorkRecord& work);
@@ -251,7 +256,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void begin_attempt(const WorkKey& key);
   void not_begun(const WorkKey& key);
   const Machines::Work* handler_of(std::uint16_t machine, std::string_view work) const;
-  PermitPool& pool_of(std::uint16_t machine, std::string_view work);
+  PermitPool& pool_of(std::uint16_t machine, const WorkRecord& work);
   static std::string holder_of(const WorkKey& key);
   bool may_work(const InstanceId& id, const std::optional<QueueRecord>& queue) const;
   void admit(const InstanceId& id);

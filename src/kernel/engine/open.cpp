@@ -33,11 +33,15 @@ Result<void> EngineCore::open(const StoreOpener& opener) {
   if (!options_.schema.empty()) PAWL_CHECK(store_->execute(options_.schema));
   const auto workers = static_cast<std::uint32_t>(std::max<std::size_t>(options_.workers, 1));
   auto pools = options_.pools;
-  pools[""] = workers;  // work without a pool of its own
+  pools[std::string(kThreads)] = workers;
+  pools[std::string(kAhead)] = static_cast<std::uint32_t>(std::max<std::size_t>(options_.begun, workers));
   for (const auto& [name, size] : pools) {
-    PAWL_TRY(auto pool, PermitPool::open(name.empty() ? "workers" : name, size));
+    PAWL_TRY(auto pool, PermitPool::open(name == kThreads ? "workers"
+                                         : name == kAhead ? "begun"
+                                                          : name,
+                                         size));
     pools_.emplace(name, std::move(pool));
-    if (!name.empty()) registry_.add_pool(name);
+    if (name != kThreads && name != kAhead) registry_.add_pool(name);
   }
   for (std::size_t machine = 0; machine < registry_.size(); ++machine) {
     for (const auto& [name, work] : registry_.entry(static_cast<std::uint16_t>(machine)).works) {

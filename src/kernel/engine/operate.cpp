@@ -68,7 +68,7 @@ Result<std::map<std::string, std::string>> EngineCore::ephemerals(std::string_vi
 Result<void> EngineCore::resize_pool(std::string_view name, std::uint32_t size) {
   const auto known = [&] {
     const std::lock_guard lock(pools_mutex_);
-    return !name.empty() && pools_.contains(name);
+    return name != kThreads && name != kAhead && pools_.contains(name);
   }();
   if (!known) return fail(Code::unknown_pool, fmt::format("no permit pool \"{}\"", name.substr(0, 64)));
   if (size == 0) return fail(Code::invalid_argument, "a permit pool has at least one permit");

@@ -34,11 +34,16 @@ const Machines::Work* EngineCore::handler_of(std::uint16_t machine, std::string_
   return found == works.end() ? nullptr : &found->second;
 }
 
-PermitPool& EngineCore::pool_of(std::uint16_t machine, std::string_view work) {
-  const auto* handler = handler_of(machine, work);
-  const auto pool =
-      pools_.find(handler == nullptr ? std::string_view{} : std::string_view(handler->options.pool));
-  return pool == pools_.end() ? pools_.find("")->second : pool->second;
+/// A first attempt that may be repeated begins long before a thread is free, so that many share one commit.
+/// An attempt that is the last one, or that comes after a failure or a crash, begins when a thread is about
+/// to be free: a crash uses up the attempts of what really ran, and of few others.
+PermitPool& EngineCore::pool_of(std::uint16_t machine, const WorkRecord& work) {
+  const auto* handler = handler_of(machine, work.name);
+  if (handler != nullptr && !handler->options.pool.empty()) {
+    if (const auto pool = pools_.find(handler->options.pool); pool != pools_.end()) return pool->second;
+  }
+  const bool repeatable = handler != nullptr && handler->options.retry.retries > 0;
+  return pools_.find(repeatable && work.attempt == 0 ? kAhead : kThreads)->second;
 }
 
 /// Starts, repeats or stops a piece of work whose record has changed from `older`, null where it is new.
@@ -81,7 +86,7 @@ void EngineCore::reserve_permits(Batch& batch, Draft& draft, const Change& chang
     if (is_leased(draft.machine, work.name)) continue;
     const WorkKey key{draft.id, number};
     const std::lock_guard lock(pools_mutex_);
-    const auto granted = pool_of(draft.machine, work.name).request(holder_of(key), 1, 1);
+    const auto granted = pool_of(draft.machine, work).request(holder_of(key), 1, 1);
     PAWL_ASSERT(granted.has_value(), "a new piece of work is new to its pool");
     work.attempt = granted->empty() ? 0 : 1;
     batch.reserved.push_back(key);
@@ -107,8 +112,12 @@ void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const W
     running.lease = lane_->after(*handler->options.lease,
                                  [this, key, attempt = work.attempt] { lease_ended(key, attempt); });
   } else {
-    auto job = [this, key, machine, work, run = &handler->run, data,
+    auto job = [this, key, machine, work, run = &handler->run, data, timeout = handler->options.timeout,
                 instance = std::string(head.key.view())](std::stop_token stop) {
+      // Its time begins now, not when it began to wait for a thread.
+      if (timeout) {
+        post([this, key, attempt = work.attempt, timeout = *timeout] { limit_time(key, attempt, timeout); });
+      }
       const WorkContext context{.machine = registry_.machine_name(machine),
                                 .key = instance,
                                 .work = work.name,
@@ -125,9 +134,9 @@ void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const W
     if (!submitted) return work_returned(key, machine, work.attempt, fail(submitted.error()));
     running.stop = *std::move(submitted);
   }
-  if (const auto timeout = handler->options.timeout) {
-    running.timeout =
-        lane_->after(*timeout, [this, key, attempt = work.attempt] { work_timed_out(key, attempt); });
+  if (handler->options.lease && handler->options.timeout) {
+    running.timeout = lane_->after(*handler->options.timeout,
+                                   [this, key, attempt = work.attempt] { work_timed_out(key, attempt); });
   }
   running_.insert_or_assign(key, std::move(running));
   running_count_ = running_.size();
@@ -146,6 +155,12 @@ Result<Reply> EngineCore::run_handler(const WorkHandler& run, const WorkContext&
   } catch (...) {
     return fail(Code::work_threw, fmt::format("the handler of work \"{}\" threw", context.work));
   }
+}
+
+void EngineCore::limit_time(const WorkKey& key, std::uint32_t attempt, Duration timeout) {
+  const auto found = running_.find(key);
+  if (found == running_.end() || found->second.attempt != attempt) return;
+  found->second.timeout = lane_->after(timeout, [this, key, attempt] { work_timed_out(key, attempt); });
 }
 
 /// Asks the attempt to stop. Where it does not, it has failed all the same a little later.
@@ -237,12 +252,15 @@ void EngineCore::attempt_failed(const WorkKey& key, std::uint16_t machine, const
 
 /// The work is to end: a running attempt is asked to, unless it may go on; without one it ends now.
 void EngineCore::stop_work(const WorkKey& key, std::uint16_t machine, const WorkRecord& work) {
-  if (const auto running = running_.find(key); running != running_.end() && !running->second.abandoned) {
+  const auto running = running_.find(key);
+  if (running != running_.end() && !running->second.abandoned) {
     if (work.stop == WorkStop::now) running->second.stop.request_stop();
     return;
   }
+  Error stopped(Code::cancelled, "stopped before another attempt began");
+  if (running != running_.end()) return attempt_failed(key, machine, work, std::move(stopped), {});
   withdraw_offer(key);
-  work_returned(key, machine, work.attempt, fail(Code::cancelled, "stopped before another attempt began"));
+  work_returned(key, machine, work.attempt, fail(std::move(stopped)));
 }
 
 /// The work is no longer wanted. What runs is asked to stop; its permit is free when it has returned.
@@ -278,10 +296,12 @@ void EngineCore::request_permit(const WorkKey& key, std::uint16_t machine, const
     return;
   }
   if (is_leased(machine, name)) return offer(key, machine, name);
+  const auto* work = find_work(heads_.find(key.first), key.second);
+  if (work == nullptr) return;
   PermitChanges changes;
   {
     const std::lock_guard lock(pools_mutex_);
-    auto& pool = pool_of(machine, name);
+    auto& pool = pool_of(machine, *work);
     if (pool.held(holder_of(key)) != 0) return;
     if (auto requested = pool.request(holder_of(key), 1, 1)) changes = *std::move(requested);
   }
@@ -334,7 +354,7 @@ void EngineCore::admit(const InstanceId& id) {
     const WorkKey key{id, work.number};
     const bool has_begun = [&] {
       const std::lock_guard lock(pools_mutex_);
-      return running_.contains(key) || pool_of(head->machine, work.name).held(holder_of(key)) != 0;
+      return running_.contains(key) || pool_of(head->machine, work).held(holder_of(key)) != 0;
     }();
     if (!has_begun) resume_work(*head, work);
   }

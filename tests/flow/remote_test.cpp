@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that somebody else does.
+#include "tests/flow/world.hpp"
+
+namespace pawl::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class FlowRemoteTest : public ::testing::Test {
+ protected:
+  Script script;
+  FlowKit kit{[this](Flows& flows) {
+    flows.add(flow<Order, Receipt>("remote")
+                  .start("a", script.step("a"))
+                  .remote("render", {.lease = 30s})
+                  .to("c", script.step("c"))
+                  .end());
+  }};
+  Flows& flows() { return kit.flows(); }
+  pawl::Run run() { return flows().get("remote", "x").value(); }
+  void start() { flows().start("remote", R"({"item":"lamp"})", {.id = "x"}).value(); }
+
+  template <class T>
+  Result<T> awaited(const std::function<void(std::move_only_function<void(Result<T>)>)>& begin) {
+    auto outcome = std::make_shared<std::optional<Result<T>>>();
+    begin([outcome](Result<T> got) { *outcome = std::move(got); });
+    kit.simulation().run_until([&] { return outcome->has_value(); });
+    return **outcome;
+  }
+  std::optional<ClaimedStep> claim(Duration wait = 1s) {
+    return awaited<std::optional<ClaimedStep>>(
+               [&](auto done) { flows().claim("remote", {}, wait, std::move(done)); })
+        .value();
+  }
+  Result<LeaseStatus> heartbeat(const Lease& lease) {
+    return awaited<LeaseStatus>([&](auto done) { flows().heartbeat(lease, 0.5, "half", std::move(done)); });
+  }
+  Result<void> complete(const Lease& lease, RemoteOutcome outcome) {
+    return awaited<void>([&](auto done) { flows().complete(lease, std::move(outcome), std::move(done)); });
+  }
+};
+
+TEST_F(FlowRemoteTest, AStepIsClaimedAndCompletedWithItsResponse) {
+  start();
+  kit.advance(1s);
+  EXPECT_EQ(run().status, "offered");
+  const auto claimed = claim();
+  ASSERT_TRUE(claimed);
+  EXPECT_EQ(claimed->step, "render");
+  EXPECT_THAT(claimed->request, HasSubstr("lamp"));
+  EXPECT_THAT(claimed->response, HasSubstr(R"(["a"])"));
+  EXPECT_EQ(claimed->lease.attempt, 1u);
+  ASSERT_TRUE(complete(claimed->lease, {Outcome::done(), R"({"did":["a","rendered"],"note":""})"}));
+  const auto ended = flows().wait("remote", "x").value();
+  EXPECT_EQ(ended.state, RunState::done);
+  EXPECT_THAT(ended.response, HasSubstr(R"(["a","rendered","c"])"));
+}
+
+TEST_F(FlowRemoteTest, AClaimWaitsForAStepToCome) {
+  auto claimed = std::make_shared<std::optional<ClaimedStep>>();
+  flows().claim("remote", {"render"}, 1h, [claimed](auto got) { *claimed = got.value(); });
+  kit.advance(1min);
+  EXPECT_FALSE(*claimed);
+  start();
+  kit.advance(1s);
+  EXPECT_TRUE(*claimed);
+}
+
+TEST_F(FlowRemoteTest, AClaimThatWaitedInVainSaysSo) { EXPECT_FALSE(claim(10s)); }
+
+TEST_F(FlowRemoteTest, HeartbeatsKeepTheLeaseAndShowProgress) {
+  start();
+  const auto claimed = claim();
+  for (int i = 0; i < 10; ++i) {
+    kit.advance(20s);
+    const auto status = heartbeat(claimed->lease);
+    ASSERT_TRUE(status);
+    EXPECT_FALSE(status->stop);
+  }
+  EXPECT_EQ(run().progress, 0.5);
+  EXPECT_EQ(run().attempt, 1u);
+}
+
+TEST_F(FlowRemoteTest, WithoutAHeartbeatTheNextWorkerGetsItAndTheFirstIsRefused) {
+  start();
+  const auto first = claim();
+  kit.advance(31s);
+  const auto second = claim();
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->lease.attempt, 2u);
+  EXPECT_EQ(second->request_id, first->request_id);
+  EXPECT_EQ(code_of(heartbeat(first->lease)), Code::lease_lost);
+  EXPECT_EQ(code_of(complete(first->lease, {})), Code::lease_lost);
+  EXPECT_TRUE(complete(second->lease, {}));
+  EXPECT_EQ(flows().wait("remote", "x").value().state, RunState::done);
+}
+
+TEST_F(FlowRemoteTest, AfterACrashTheStepIsOfferedAgainWithItsAttemptCounted) {
+  start();
+  const auto first = claim();
+  kit.crash();
+  EXPECT_EQ(code_of(complete(first->lease, {})), Code::lease_lost);
+  const auto second = claim();
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->lease.attempt, 2u);
+}
+
+TEST_F(FlowRemoteTest, AWaitingStepUsesUpNoAttemptByACrash) {
+  start();
+  kit.advance(1s);
+  kit.crash();
+  EXPECT_EQ(claim()->lease.attempt, 1u);
+}
+
+TEST_F(FlowRemoteTest, AFailureIsTriedAgainAndAnAbortEnds) {
+  start();
+  ASSERT_TRUE(complete(claim()->lease, {busy()}));
+  const auto again = claim();
+  EXPECT_EQ(again->lease.attempt, 2u);
+  ASSERT_TRUE(complete(again->lease, {Outcome::abort("no such font")}));
+  EXPECT_EQ(flows().wait("remote", "x").value().error, "no such font");
+}
+
+TEST_F(FlowRemoteTest, AResponseThatDoesNotFitIsRefusedAndTheLeaseStays) {
+  start();
+  const auto claimed = claim();
+  EXPECT_EQ(code_of(complete(claimed->lease, {Outcome::done(), R"({"did":7})"})), Code::wrong_type);
+  EXPECT_TRUE(heartbeat(claimed->lease));
+}
+
+TEST_F(FlowRemoteTest, ACancelledStepIsToldAtItsHeartbeat) {
+  start();
+  const auto claimed = claim();
+  ASSERT_TRUE(flows().cancel("remote", "x", "enough"));
+  EXPECT_TRUE(heartbeat(claimed->lease).value().stop);
+  ASSERT_TRUE(complete(claimed->lease, {busy("stopped")}));
+  EXPECT_EQ(flows().wait("remote", "x").value().state, RunState::cancelled);
+}
+
+TEST_F(FlowRemoteTest, AnOfferedStepIsCancelledAtOnce) {
+  start();
+  kit.advance(1s);
+  ASSERT_TRUE(flows().cancel("remote", "x", "enough"));
+  kit.advance(1s);
+  EXPECT_EQ(run().state, RunState::cancelled);
+  EXPECT_FALSE(claim());
+}
+
+TEST_F(FlowRemoteTest, OnlyRemoteStepsCanBeClaimed) {
+  const auto refused = awaited<std::optional<ClaimedStep>>(
+      [&](auto done) { flows().claim("remote", {"a"}, 1s, std::move(done)); });
+  EXPECT_EQ(code_of(refused), Code::unknown_name);
+}
+
+}  // namespace
+}  // namespace pawl::test
