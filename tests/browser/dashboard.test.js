@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The dashboard as people use it: a real browser on a real server whose demo moves by itself.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { after, before, test as declare } from 'node:test';
 import { apiOf, makeToken, screenshot, startBrowser, startHello, startServer } from './world.js';
 
 const kPassword = 'correct horse battery';
@@ -22,13 +22,20 @@ after(async () => {
   await server?.stop();
 });
 
+/** A test whose failure tells what the browser was at. */
+const test = (name, run) =>
+  declare(name, () =>
+    Promise.resolve()
+      .then(run)
+      .catch((failure) => {
+        throw new Error(`${failure.message}\nThe open pages:\n${browser?.describe()}`, { cause: failure });
+      }),
+  );
+
 const heading = (page, text) => page.getByRole('heading', { level: 1, name: text, exact: true }).waitFor();
 const link = (page, name) => page.getByRole('navigation').getByRole('link', { name });
 const shownState = (page, state) => page.getByRole('status', { name: 'State' }).getByText(state, { exact: true }).waitFor();
-const loaded = (page) =>
-  page.waitForFunction(() => !document.querySelector('.skeleton')).catch((failure) => {
-    throw new Error(`${page.url()} did not load; unanswered: ${[...page.unanswered].join(', ')}`, { cause: failure });
-  });
+const loaded = (page) => page.waitForFunction(() => !document.querySelector('.skeleton'));
 
 async function logIn(page, user, password) {
   await page.getByLabel('User').fill(user);
@@ -42,6 +49,23 @@ async function choosePassword(page, old, fresh) {
   await page.getByLabel('New password', { exact: false }).first().fill(fresh);
   await page.getByLabel('New password, again').fill(fresh);
   await page.getByRole('button', { name: 'Choose it' }).click();
+}
+
+/** Gives the page another width, and returns when it is laid out and drawn with it. */
+async function resize(page, width) {
+  await page.setViewportSize({ width, height: width === 390 ? 844 : 860 });
+  await page.waitForFunction((wanted) => innerWidth === wanted, width);
+  // What follows the size of its place does so in the next frame.
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+}
+
+/** By how many pixels the page is wider than its window, and the elements that reach beyond it. */
+function overflow(page) {
+  return page.evaluate(() => {
+    const beyond = document.documentElement.scrollWidth - innerWidth;
+    const wide = beyond > 0 ? [...document.body.querySelectorAll('*')].filter((element) => element.getBoundingClientRect().right > innerWidth) : [];
+    return { beyond, elements: wide.map((element) => `${element.tagName}.${element.getAttribute('class') ?? ''} to ${element.getBoundingClientRect().right}`) };
+  });
 }
 
 /** An order that nobody moves: it is not checked out. */
@@ -119,31 +143,32 @@ test('every page fits both widths in both colour schemes', async () => {
     await loaded(page);
     for (const colorScheme of ['light', 'dark']) {
       await page.emulateMedia({ colorScheme });
+      await page.waitForFunction((wanted) => matchMedia(`(prefers-color-scheme: ${wanted})`).matches, colorScheme);
       for (const width of [1280, 390]) {
-        await page.setViewportSize({ width, height: width === 390 ? 844 : 860 });
-        const beyond = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-        assert.ok(beyond <= 0, `${name} is ${beyond} pixels too wide at ${width}`);
+        await resize(page, width);
+        const { beyond, elements } = await overflow(page);
+        assert.ok(beyond <= 0, `${name} is ${beyond} pixels too wide at ${width} in ${colorScheme}: ${elements.join(', ')}`);
         await screenshot(page, `${name}-${colorScheme}-${width}`);
       }
       const ground = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
-      assert.equal(ground, colorScheme === 'dark' ? 'rgb(14, 15, 19)' : 'rgb(247, 247, 249)');
+      assert.equal(ground, colorScheme === 'dark' ? 'rgb(14, 15, 19)' : 'rgb(247, 247, 249)', `${name} in ${colorScheme}`);
     }
   }
   // The switch comes before what the system prefers, and is kept.
   await page.emulateMedia({ colorScheme: 'light' });
-  await page.setViewportSize({ width: 1280, height: 860 });
+  await resize(page, 1280);
   await page.getByRole('button', { name: /^Colours/ }).click();
   await page.getByRole('button', { name: /^Colours: light/ }).click();
   await page.reload();
   await page.getByRole('button', { name: /^Colours: dark/ }).waitFor();
   assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor), 'rgb(14, 15, 19)');
   // On a phone the pages are behind the menu.
-  await page.setViewportSize({ width: 390, height: 844 });
+  await resize(page, 390);
   await page.getByRole('button', { name: 'Menu' }).click();
   await screenshot(page, 'menu-390');
   await link(page, 'Timers').click();
   await heading(page, 'Timers');
-  assert.equal(await page.getByRole('navigation').isVisible(), false);
+  await page.getByRole('navigation').waitFor({ state: 'hidden' });
   await page.context().close();
 });
 

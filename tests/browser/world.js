@@ -7,7 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 
-const kPatience = 30_000;
+// How long something is waited for is not what is tested: a busy machine may be many times slower than an idle one.
+const kPatience = 150_000;
+const kConsoleLines = 40;
 const screenshots = process.env.SCREENSHOTS;
 mkdirSync(screenshots, { recursive: true });
 
@@ -75,21 +77,35 @@ export async function startBrowser() {
   });
   const complaints = [];
   const strangers = new Set();
+  const pages = new Set();
   return {
     complaints,
     strangers,
     stop: () => browser.close(),
+    /** What every open page shows, waits for and has said: for the message of a failed test. */
+    describe: () =>
+      [...pages]
+        .map((page) => `${page.url()}\n  unanswered: ${[...page.unanswered].join(', ') || 'nothing'}\n  console: ${page.said.join('\n    ') || 'nothing'}`)
+        .join('\n'),
     /** A browser of somebody's own: nothing is shared with the others. `refusals` are the statuses that the test
         provokes; Chromium writes each of them to its console. */
     async open(url, { refusals = [], ...options } = {}) {
       const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
       context.setDefaultTimeout(kPatience);
       const page = await context.newPage();
+      pages.add(page);
+      page.on('close', () => pages.delete(page));
       const allowed = (text) => refusals.some((status) => text.includes(`status of ${status}`));
+      page.said = [];
+      const say = (text) => (page.said = [...page.said, text].slice(-kConsoleLines));
       page.on('console', (message) => {
+        say(`${message.type()}: ${message.text()}`);
         if (['error', 'warning'].includes(message.type()) && !allowed(message.text())) complaints.push(`${page.url()}: ${message.text()}`);
       });
-      page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error.stack}`));
+      page.on('pageerror', (error) => {
+        say(error.stack);
+        complaints.push(`${page.url()}: ${error.stack}`);
+      });
       const { origin } = new URL(url);
       page.unanswered = new Set();
       for (const end of ['requestfinished', 'requestfailed']) page.on(end, (request) => page.unanswered.delete(request.url()));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame around every page: who is logged in, where one is, where one can go.
 import type { ComponentChild } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import { Problem, call, identity, may } from './api';
 import { count } from './format';
 import { Icon, type IconName } from './icons';
@@ -190,7 +190,8 @@ function Shell() {
   const [open, setOpen] = useState(false);
   const [problem, setProblem] = useState<Problem>();
   const live = useStore(reachable);
-  useEffect(() => setOpen(false), [whole]);
+  // Before it is painted: no page is shown behind the menu that led to it.
+  useLayoutEffect(() => setOpen(false), [whole]);
   useEffect(() => {
     beginLooking();
     loadStructure().catch((failure: Problem) => setProblem(failure));

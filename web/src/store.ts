@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useEffect, useReducer } from 'preact/hooks';
+import { useLayoutEffect, useReducer } from 'preact/hooks';
 
 /** A value that components follow. */
 export interface Store<T> {
@@ -25,9 +25,10 @@ export function store<T>(first: T): Store<T> {
   };
 }
 
-/** The store's value; the component is drawn again when it changes. */
+/** The store's value; the component is drawn again when it changes. It follows before the browser paints: what
+    changes between the drawing and a later effect would be missed. */
 export function useStore<T>(from: Store<T>): T {
   const [, redraw] = useReducer((count: number) => count + 1, 0);
-  useEffect(() => from.follow(() => redraw(undefined as never)), [from]);
+  useLayoutEffect(() => from.follow(() => redraw(undefined as never)), [from]);
   return from.get();
 }
