@@ -266,7 +266,7 @@ struct PostgresOptions {
   std::string schema = "pawl";                   ///< the database schema that holds the store's tables
   Duration lease = std::chrono::seconds(10);     ///< how long an owner that is not heard of stays the owner
   Duration patience = std::chrono::seconds(30);  ///< how long a lost connection is tried again
-  std::int64_t flush_every = 65536;              ///< as above
+  std::int64_t flush_every = 262'144;            ///< as above; updating a row costs more here
   std::size_t entry_bytes = std::size_t{1} << 20;
   std::int64_t partition_entries = 1'000'000;  ///< entries in one partition of the log
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The writer's other half: sending a batch, finding out what became of one whose answer was lost, and how a
-// batch ends, well or badly.
+// The writer's third part: sending a batch until it is durable, finding out what became of one whose answer
+// was lost, and how a batch ends, well or badly.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,171 +10,6 @@
 #include "store/postgres/writer.hpp"
 
 namespace pawl::postgres {
-namespace {
-
-/// Rows of heads written with one batch at least.
-constexpr std::size_t kSlice = 512;
-
-constexpr const char* kInsertHeads =
-    "INSERT INTO {s}.heads(id, machine, key, partition, generation, version, seq, state, created_at, at, "
-    "finished_seq, has_extra) SELECT u.id, u.machine, coalesce(l.key, ''), l.partition, u.generation, "
-    "u.version, u.seq, "
-    "u.state, u.created_at, u.at, CASE WHEN u.finished THEN u.seq END, u.has_extra FROM unnest($1) u JOIN "
-    "{s}.log l ON "
-    "l.seq = u.begins ON CONFLICT (id) DO UPDATE SET machine = excluded.machine, key = excluded.key, "
-    "partition = "
-    "excluded.partition, generation = excluded.generation, version = excluded.version, seq = excluded.seq, "
-    "state = "
-    "excluded.state, at = excluded.at, finished_seq = excluded.finished_seq, has_extra = excluded.has_extra, "
-    "kind = NULL, "
-    "prev = NULL, schema = NULL, event = NULL, payload = NULL, data = NULL, extra = NULL";
-constexpr const char* kUpdateHeads =
-    "UPDATE {s}.heads h SET machine = u.machine, generation = u.generation, version = u.version, seq = "
-    "u.seq, state = "
-    "u.state, at = u.at, finished_seq = CASE WHEN u.finished THEN u.seq END, has_extra = u.has_extra, kind = "
-    "NULL, prev = "
-    "NULL, schema = NULL, event = NULL, payload = NULL, data = NULL, extra = NULL FROM unnest($1) u WHERE "
-    "h.id = u.id";
-
-}  // namespace
-
-void Writer::queue_begin() {
-  streaming_ = false;
-  queued_rows_ = 0;
-  queued_machines_ = 0;
-  new_partitions_end_ = partitions_end_;
-  db_.queue_kept("BEGIN ISOLATION LEVEL READ COMMITTED");
-  db_.queue_kept(names_("SELECT {s}.pawl_fence($1)"), Params().int8(ownership_.epoch()));
-}
-
-void Writer::queue_machines() {
-  for (; queued_machines_ < new_machines_.size(); ++queued_machines_) {
-    const auto& name = new_machines_[queued_machines_];
-    db_.queue(names_("INSERT INTO {s}.machines(number, name) VALUES($1, $2)"),
-              Params().int4(machines_.at(name)).text(name));
-  }
-}
-
-void Writer::queue_partitions() {
-  while (new_partitions_end_ <= batch_last_) {
-    const Seq from = std::max(new_partitions_end_, batch_first_);
-    const Seq to = from + std::max<Seq>(options_.partition_entries, 1);
-    const auto table = names_(fmt::format("{{s}}.log_p{}_{}", from, to));
-    // Attaching a table that is there already keeps readers going; PARTITION OF would lock them out.
-    db_.queue(names_(fmt::format("CREATE TABLE {} (LIKE {{s}}.log INCLUDING ALL)", table)));
-    db_.queue(names_(fmt::format("ALTER TABLE {{s}}.log ATTACH PARTITION {} FOR VALUES FROM ({}) TO ({})",
-                                 table, from, to)));
-    new_partitions_end_ = to;
-  }
-}
-
-void Writer::queue_log() {
-  const auto insert = names_("INSERT INTO {s}.log SELECT * FROM unnest($1)");
-  for (; queued_rows_ < full_.size(); ++queued_rows_)
-    db_.queue_kept(insert, Params().borrow(log_array_, full_[queued_rows_].finish()));
-}
-
-void Writer::stream() {
-  full_.push_back(std::exchange(log_, RowArray(log_type_)));
-  // What application SQL says is attributed by its place in the queue, so nothing goes before it.
-  if (ran_sql_) return;
-  if (!std::exchange(transaction_open_, true)) queue_begin();
-  queue_machines();
-  queue_partitions();
-  queue_log();
-  db_.flush();
-  streaming_ = true;
-}
-
-void Writer::queue_slice(std::size_t most) {
-  const auto rows = heads_.slice(most);
-  slice_ = rows.size();
-  slice_inserts_ = 0;
-  slice_updates_ = 0;
-  if (rows.empty()) return;
-  RowArray inserts(head_type_);
-  RowArray updates(head_type_);
-  for (const auto& head : rows) {
-    auto& array = head.begins != 0 ? inserts : updates;
-    array.begin(11)
-        .uuid(head.id.bytes)
-        .int4(head.machine)
-        .int8(head.generation)
-        .int8(head.version)
-        .int8(head.seq);
-    array.text(heads_.state_name(head.state)).int8(head.at.time_since_epoch().count()).boolean(head.finished);
-    array.boolean(head.has_extra).int8(head.begins).int8(head.created_at.time_since_epoch().count()).end();
-  }
-  slice_inserts_ = static_cast<std::int64_t>(inserts.size());
-  slice_updates_ = static_cast<std::int64_t>(updates.size());
-  if (!inserts.empty()) {
-    slice_inserts_at_ = db_.queued_results();
-    db_.queue_kept(names_(kInsertHeads), Params().borrow(head_array_, inserts.finish()));
-  }
-  if (!updates.empty()) {
-    slice_updates_at_ = db_.queued_results();
-    db_.queue_kept(names_(kUpdateHeads), Params().borrow(head_array_, updates.finish()));
-  }
-  if (heads_.ends_round(most)) queue_meta(db_, names_, "flushed", heads_.round_mark());
-}
-
-/// A head that was to be updated and is not there.
-Result<void> Writer::check_slice(const std::vector<Rows>& results) const {
-  const bool inserted = slice_inserts_ == 0 || results[slice_inserts_at_].affected() == slice_inserts_;
-  const bool updated = slice_updates_ == 0 || results[slice_updates_at_].affected() == slice_updates_;
-  if (inserted && updated) return {};
-  return fail(Code::store_corrupt, "an entry of the log continues an instance which has no head");
-}
-
-void Writer::queue_ephemerals() {
-  RowArray puts(ephemeral_type_);
-  RowArray erased(ephemeral_type_);
-  for (const auto& [name, value] : ephemerals_) {
-    auto& array = value.value.empty() ? erased : puts;
-    array.begin(4).uuid(value.id.bytes).text(value.name).text(value.value);
-    array.int8(value.at.time_since_epoch().count()).end();
-  }
-  if (!puts.empty()) {
-    db_.queue_kept(
-        names_("INSERT INTO {s}.ephemeral SELECT * FROM unnest($1) ON CONFLICT (id, name) DO UPDATE SET "
-               "value = excluded.value, at = excluded.at"),
-        Params().borrow(ephemeral_array_, puts.finish()));
-  }
-  if (!erased.empty()) {
-    db_.queue_kept(
-        names_("DELETE FROM {s}.ephemeral e USING unnest($1) u WHERE e.id = u.id AND e.name = u.name"),
-        Params().borrow(ephemeral_array_, erased.finish()));
-  }
-}
-
-Result<void> Writer::send_batch() {
-  if (!transaction_open_) queue_begin();
-  queue_machines();
-  queue_partitions();
-  if (!log_.empty()) full_.push_back(std::exchange(log_, RowArray(log_type_)));
-  queue_log();
-  queue_slice(std::max(kSlice, heads_.batch_size()));
-  queue_ephemerals();
-  if (batch_last_ == 0) {
-    db_.queue_kept(names_("INSERT INTO {s}.batches VALUES($1, $2)"),
-                   Params().int8(batch_epoch_).int8(batch_));
-  } else {
-    db_.queue_kept("SELECT pg_notify($1, $2)",
-                   Params().text(names_.channel()).text(fmt::format("entries {}", batch_last_)));
-  }
-  // Whatever the application's functions have set.
-  if (ran_sql_) db_.queue(fmt::format("SET LOCAL synchronous_commit = '{}'", facts_.synchronous_commit));
-  // Without a slice nothing is left to look at, so the commit travels along.
-  const bool together = slice_ == 0;
-  if (together) db_.queue_kept("COMMIT");
-  PAWL_TRY(const auto results, db_.sync());
-  transaction_open_ = !together;
-  if (together) return {};
-  PAWL_CHECK(check_slice(results));
-  db_.queue_kept("COMMIT");
-  PAWL_CHECK(db_.sync());
-  return {};
-}
 
 Result<void> Writer::commit() {
   PAWL_CHECK(status_.writable());
@@ -333,7 +168,6 @@ Error Writer::lost(Error error) {
 
 Result<void> Writer::begin_between() {
   begin();
-  transaction_open_ = true;
   queue_begin();
   db_.queue_kept(names_("INSERT INTO {s}.batches VALUES($1, $2)"), Params().int8(batch_epoch_).int8(batch_));
   heads_.start_full_round(status_.last());

@@ -293,6 +293,7 @@ void Connection::cancel() const {
 
 void Connection::roll_back() {
   if (lost_ || !connection_) return;
+  if (copying()) abandon_copy_in();
   // What was queued and never sent goes first; its outcome no longer matters.
   if (!prepares_.empty()) static_cast<void>(sync());
   if (lost_ || !in_transaction()) return;

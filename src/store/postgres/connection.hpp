@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -136,8 +137,6 @@ class Connection {
   /// For application statements: prepares the unnamed statement, then runs it as often as needed.
   void queue_unnamed(const std::string& sql, const Params& params);
   void queue_again(const Params& params, Format format = Format::binary);
-  /// Sends what is queued as far as that is possible without waiting; its results come with the next `sync`.
-  void flush() const { static_cast<void>(PQflush(get())); }  // what fails here shows there
   /// How many messages, and how many results, the queue stands for so far.
   std::size_t queued() const { return prepares_.size(); }
   std::size_t queued_results() const {
@@ -164,7 +163,17 @@ class Connection {
   Result<void> copy_raw(const std::string& sql, const std::function<Result<void>(std::string_view)>& part);
   Result<void> begin_copy_in(const std::string& sql);
   Result<void> copy_in(std::string_view part);
+  /// Tells what failed first since the beginning; nothing but `roll_back` may be called before it.
   Result<void> end_copy_in();
+
+  /// Begins without waiting for the server: sends statements of which the last one is a COPY FROM STDIN.
+  void start_copy_in(const std::string& script);
+  /// Whether the server takes rows by now. Does not wait; what has failed is told at the end.
+  bool takes_rows();
+  /// The same, and waits for it.
+  Result<void> wait_until_it_takes_rows();
+  /// Whether a COPY was started and not ended.
+  bool copying() const { return copy_in_ != CopyIn::none; }
 
   /// Whether a commit since the last call was not confirmed by the synchronous standby, because somebody
   /// cancelled the wait.
@@ -187,6 +196,10 @@ class Connection {
   Result<void> pipeline(bool on);
   Result<void> expect(ExecStatusType status, std::string_view doing);
   Result<void> finish_copy(std::string_view doing);
+  Result<void> copy_begun(PGresult* raw);
+  void abandon_copy_in();
+
+  enum class CopyIn : std::uint8_t { none, starting, taking, failed };
 
   std::unique_ptr<PGconn, Finish> connection_;
   const Address* address_ = nullptr;
@@ -198,6 +211,8 @@ class Connection {
   std::string current_;         ///< name of the statement that `queue_again` runs
   std::size_t failed_at_ = 0;
   std::vector<Rows> partial_;
+  CopyIn copy_in_ = CopyIn::none;
+  std::optional<Error> copy_error_;  ///< what has failed
   bool lost_ = false;
   bool send_failed_ = false;
   std::chrono::steady_clock::time_point deadline_;

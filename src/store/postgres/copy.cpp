@@ -11,6 +11,7 @@ namespace pawl::postgres {
 namespace {
 
 constexpr std::size_t kSignature = 11;
+constexpr std::string_view kWriting = "writing to PostgreSQL";
 
 /// Takes `count` bytes off the front; an error where there are fewer.
 Result<std::string_view> take(std::string_view& bytes, std::size_t count) {
@@ -129,15 +130,75 @@ Result<void> Connection::copy_out(const std::string& sql,
   return copy_raw(sql, [&](std::string_view bytes) { return parser.part(bytes); });
 }
 
-Result<void> Connection::begin_copy_in(const std::string& sql) {
+void Connection::start_copy_in(const std::string& script) {
   deadline_ = std::chrono::steady_clock::now() + options_.patience;
-  PAWL_CHECK(pipeline(false));
-  if (PQsendQuery(get(), sql.c_str()) != 1) return fail(lost_error("writing to PostgreSQL"));
-  if (auto begun = expect(PGRES_COPY_IN, "writing to PostgreSQL"); !begun) {
-    if (!lost_) PAWL_CHECK(finish_copy("writing to PostgreSQL"));
-    return begun;
+  copy_in_ = CopyIn::starting;
+  auto sent = pipeline(false);
+  if (sent && PQsendQuery(get(), script.c_str()) != 1) sent = fail(lost_error(kWriting));
+  if (sent) return;
+  copy_in_ = CopyIn::failed;
+  copy_error_ = std::move(sent).error();
+}
+
+/// One result of the statements before the COPY, or its own.
+Result<void> Connection::copy_begun(PGresult* raw) {
+  if (raw == nullptr) return fail(lost_error(kWriting));
+  const Rows result(raw);
+  const auto status = PQresultStatus(raw);
+  if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) return {};
+  if (status == PGRES_COPY_IN) {
+    copy_in_ = CopyIn::taking;
+    return {};
   }
+  auto error = to_error(raw, kWriting);
+  // The first error says what was wrong; a second one only that it was.
+  if (!lost_) static_cast<void>(finish_copy(kWriting));
+  return fail(std::move(error));
+}
+
+bool Connection::takes_rows() {
+  while (copy_in_ == CopyIn::starting) {
+    Result<void> done;
+    if (PQconsumeInput(get()) != 1 && PQisBusy(get()) != 0) {
+      done = fail(lost_error(kWriting));
+    } else if (PQisBusy(get()) != 0) {
+      return false;
+    } else {
+      done = copy_begun(PQgetResult(get()));
+    }
+    if (done) continue;
+    copy_in_ = CopyIn::failed;
+    copy_error_ = std::move(done).error();
+  }
+  return copy_in_ == CopyIn::taking;
+}
+
+Result<void> Connection::wait_until_it_takes_rows() {
+  deadline_ = std::chrono::steady_clock::now() + options_.patience;
+  while (copy_in_ == CopyIn::starting) {
+    auto next = next_result();
+    auto done = next ? copy_begun(*next) : Result<void>(fail(std::move(next).error()));
+    if (done) continue;
+    copy_in_ = CopyIn::failed;
+    copy_error_ = std::move(done).error();
+  }
+  if (copy_in_ == CopyIn::failed) return fail(*copy_error_);
   return {};
+}
+
+void Connection::abandon_copy_in() {
+  // The server answers with an error, as it should; where the connection is gone, `lost` tells.
+  if (wait_until_it_takes_rows() && PQputCopyEnd(get(), "given up") == 1)
+    static_cast<void>(finish_copy(kWriting));
+  copy_in_ = CopyIn::none;
+  copy_error_.reset();
+}
+
+Result<void> Connection::begin_copy_in(const std::string& sql) {
+  start_copy_in(sql);
+  if (wait_until_it_takes_rows()) return {};
+  copy_in_ = CopyIn::none;
+  return fail(*std::exchange(copy_error_, std::nullopt));
 }
 
 Result<void> Connection::copy_in(std::string_view part) {
@@ -145,18 +206,24 @@ Result<void> Connection::copy_in(std::string_view part) {
   while (true) {
     const int done = PQputCopyData(get(), part.data(), static_cast<int>(part.size()));
     if (done == 1) return {};
-    if (done < 0 || !wait_for_socket()) return fail(lost_error("writing to PostgreSQL"));
+    if (done == 0 && wait_for_socket()) continue;
+    copy_in_ = CopyIn::failed;
+    copy_error_ = lost_error(kWriting);
+    return fail(*copy_error_);
   }
 }
 
 Result<void> Connection::end_copy_in() {
+  auto done = wait_until_it_takes_rows();
   deadline_ = std::chrono::steady_clock::now() + options_.patience;
-  while (true) {
-    const int done = PQputCopyEnd(get(), nullptr);
-    if (done == 1) break;
-    if (done < 0 || !wait_for_socket()) return fail(lost_error("writing to PostgreSQL"));
+  while (done) {
+    const int ended = PQputCopyEnd(get(), nullptr);
+    if (ended == 1) break;
+    if (ended < 0 || !wait_for_socket()) done = fail(lost_error(kWriting));
   }
-  return finish_copy("writing to PostgreSQL");
+  copy_in_ = CopyIn::none;
+  copy_error_.reset();
+  return done ? finish_copy(kWriting) : done;
 }
 
 }  // namespace pawl::postgres

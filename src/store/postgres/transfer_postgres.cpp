@@ -14,7 +14,6 @@
 namespace pawl::postgres {
 namespace {
 
-constexpr std::string_view kCopyHeader("PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0", 19);
 constexpr std::size_t kCopyPart = std::size_t{1} << 20;
 constexpr Seq kPartition = 1'000'000;
 
@@ -183,7 +182,7 @@ class PostgresTarget final : public TransferTarget {
   }
 
   Result<void> end_table() override {
-    put_int2(part_, -1);
+    part_ += kCopyTrailer;
     PAWL_CHECK(send());
     return end_.db().end_copy_in();
   }

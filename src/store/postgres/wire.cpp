@@ -15,6 +15,16 @@ void put(std::string& out, Integer value) {
   out.append(bytes.data(), bytes.size());
 }
 
+/// With its size before it, as a field of a COPY.
+template <class Integer>
+void put_sized(std::string& out, Integer value) {
+  std::array<char, 4 + sizeof(Integer)> bytes{0, 0, 0, sizeof(Integer)};
+  for (std::size_t i = 0; i < sizeof(Integer); ++i) {
+    bytes.at(4 + i) = static_cast<char>(static_cast<std::uint64_t>(value) >> (8 * (sizeof(Integer) - 1 - i)));
+  }
+  out.append(bytes.data(), bytes.size());
+}
+
 template <class Integer>
 void overwrite(std::string& out, std::size_t at, Integer value) {
   std::string bytes;
@@ -143,9 +153,24 @@ void RowArray::end() {
   ++rows_;
 }
 
-void RowArray::cut(std::size_t rows, std::size_t bytes) {
-  rows_ = static_cast<std::int32_t>(rows);
-  bytes_.resize(bytes);
+void RowArray::add(const CopyRows& rows, std::span<const std::uint32_t> types) {
+  auto left = rows.bytes();
+  const auto take = [&](std::size_t count) {
+    const auto taken = left.substr(0, count);
+    left.remove_prefix(count);
+    return taken;
+  };
+  while (!left.empty()) {
+    begin(static_cast<std::int32_t>(get_int(take(2))));
+    for (const auto type : types) {
+      const auto length = take(4);
+      const auto size = get_int(length);
+      put(bytes_, type);
+      bytes_.append(length);
+      if (size > 0) bytes_.append(take(static_cast<std::size_t>(size)));
+    }
+    end();
+  }
 }
 
 std::string_view RowArray::finish() {
@@ -156,12 +181,6 @@ std::string_view RowArray::finish() {
 void RowArray::field(std::uint32_t type, std::int32_t size) {
   put(bytes_, type);
   put_int4(bytes_, size);
-}
-
-RowArray& RowArray::int2(std::int64_t value) {
-  field(kInt2, 2);
-  put(bytes_, static_cast<std::int16_t>(value));
-  return *this;
 }
 
 RowArray& RowArray::int4(std::int64_t value) {
@@ -195,12 +214,56 @@ RowArray& RowArray::text(std::string_view text) {
   return *this;
 }
 
-RowArray& RowArray::optional_text(std::string_view text) {
-  return text.empty() ? null(kText) : this->text(text);
+void CopyRows::clear() {
+  rows_ = 0;
+  bytes_.clear();
 }
 
-RowArray& RowArray::null(std::uint32_t type) {
-  field(type, -1);
+CopyRows& CopyRows::begin(std::int16_t columns) {
+  constexpr std::size_t kUsual = std::size_t{32} << 10;
+  if (bytes_.capacity() < kUsual) bytes_.reserve(kUsual);
+  put(bytes_, columns);
+  ++rows_;
+  return *this;
+}
+
+CopyRows& CopyRows::int2(std::int64_t value) {
+  put_sized(bytes_, static_cast<std::int16_t>(value));
+  return *this;
+}
+
+CopyRows& CopyRows::int4(std::int64_t value) {
+  put_sized(bytes_, static_cast<std::int32_t>(value));
+  return *this;
+}
+
+CopyRows& CopyRows::int8(std::int64_t value) {
+  put_sized(bytes_, value);
+  return *this;
+}
+
+CopyRows& CopyRows::boolean(bool value) {
+  put_sized(bytes_, static_cast<std::int8_t>(value ? 1 : 0));
+  return *this;
+}
+
+CopyRows& CopyRows::uuid(std::span<const std::uint8_t> bytes) {
+  put_int4(bytes_, static_cast<std::int32_t>(bytes.size()));
+  bytes_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return *this;
+}
+
+CopyRows& CopyRows::text(std::string_view text) {
+  const auto stored = escaped(text, buffer_);
+  put_int4(bytes_, static_cast<std::int32_t>(stored.size()));
+  bytes_.append(stored);
+  return *this;
+}
+
+CopyRows& CopyRows::optional_text(std::string_view text) { return text.empty() ? null() : this->text(text); }
+
+CopyRows& CopyRows::null() {
+  put_int4(bytes_, -1);
   return *this;
 }
 

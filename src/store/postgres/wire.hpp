@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// PostgreSQL's binary formats: single values, arrays of composite values, and texts that hold bytes which a
-/// database text cannot.
+/// PostgreSQL's binary formats: single values, arrays of composite values, rows of a COPY, and texts that
+/// hold bytes which a database text cannot.
 ///
 ///     RowArray rows(row_type);
-///     rows.begin(3).int8(seq).uuid(id.bytes).text(state);
-///     params.add(rows.finish());
+///     rows.begin(3).int8(seq).uuid(id.bytes).text(state).end();
+///     params.borrow(array_type, rows.finish());
 
 #include <cstdint>
 #include <cstring>
@@ -40,6 +40,35 @@ std::int64_t get_int(std::string_view bytes);
 std::string_view escaped(std::string_view text, std::string& buffer);
 std::string unescaped(std::string_view text);
 
+/// What stands before the rows of a COPY, and behind them.
+inline constexpr std::string_view kCopyHeader{"PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0", 19};
+inline constexpr std::string_view kCopyTrailer{"\377\377", 2};
+
+/// Rows of a COPY, one behind the other.
+class CopyRows {
+ public:
+  bool empty() const { return rows_ == 0; }
+  std::size_t size() const { return rows_; }
+  std::string_view bytes() const { return bytes_; }
+  void clear();
+
+  CopyRows& begin(std::int16_t columns);
+  CopyRows& int2(std::int64_t value);
+  CopyRows& int4(std::int64_t value);
+  CopyRows& int8(std::int64_t value);
+  CopyRows& boolean(bool value);
+  CopyRows& uuid(std::span<const std::uint8_t> bytes);
+  CopyRows& text(std::string_view text);
+  /// NULL where the text is empty.
+  CopyRows& optional_text(std::string_view text);
+  CopyRows& null();
+
+ private:
+  std::size_t rows_ = 0;
+  std::string bytes_;
+  std::string buffer_;
+};
+
 /// An array of composite values, as a parameter of `unnest`.
 class RowArray {
  public:
@@ -53,19 +82,15 @@ class RowArray {
   std::size_t bytes() const { return bytes_.size(); }
 
   RowArray& begin(std::int32_t columns);
-  RowArray& int2(std::int64_t value);
   RowArray& int4(std::int64_t value);
   RowArray& int8(std::int64_t value);
   RowArray& boolean(bool value);
   RowArray& uuid(std::span<const std::uint8_t> bytes);
   RowArray& text(std::string_view text);
-  /// NULL where the text is empty.
-  RowArray& optional_text(std::string_view text);
-  RowArray& null(std::uint32_t type);
   /// Ends the row.
   void end();
-  /// Takes back everything after this many rows and bytes.
-  void cut(std::size_t rows, std::size_t bytes);
+  /// Adds rows whose columns have these types.
+  void add(const CopyRows& rows, std::span<const std::uint32_t> types);
 
   /// The whole array; further rows may follow.
   std::string_view finish();

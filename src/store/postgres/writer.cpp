@@ -9,11 +9,7 @@
 namespace pawl::postgres {
 namespace {
 
-/// Bytes of rows in one statement.
-constexpr std::size_t kStatementBytes = std::size_t{8} << 20;
-/// Entries that are sent before the batch is complete.
-constexpr std::size_t kStreamed = 64;
-constexpr std::int32_t kLogColumns = 21;
+constexpr std::int16_t kLogColumns = 21;
 
 std::size_t bytes_of(const EntryView& entry) {
   return entry.machine.size() + entry.key.size() + entry.partition.size() + entry.state.size() +
@@ -66,6 +62,10 @@ Result<void> Writer::prepare_connection() {
   // lease.
   const auto idle = std::chrono::ceil<std::chrono::milliseconds>(options_.lease).count();
   db_.queue(fmt::format("SET idle_in_transaction_session_timeout = {}", idle));
+  // The same for a machine that vanished in the middle of a COPY, which is not idle for the server.
+  db_.queue("SET tcp_keepalives_idle = 10");
+  db_.queue("SET tcp_keepalives_interval = 3");
+  db_.queue("SET tcp_keepalives_count = 3");
   // The patience bounds every wait; other limits would strike in the middle of a batch.
   db_.queue("SET statement_timeout = 0");
   db_.queue("SET lock_timeout = 0");
@@ -88,7 +88,6 @@ Result<void> Writer::find_types() {
     const auto array = static_cast<std::uint32_t>(rows.integer(i, 2));
     if (rows.bytes(i, 0) == "log_row") {
       log_type_ = type;
-      log_ = RowArray(type);
       log_array_ = array;
     } else if (rows.bytes(i, 0) == "head_row") {
       head_type_ = type;
@@ -177,6 +176,9 @@ const StoredRequest* Writer::batch_request(const RequestId& id) const {
 Result<void> Writer::check_request(const RequestId& id) {
   bool known = batch_requests_.contains(id);
   if (!known && requests_.may_know(id)) {
+    if (db_.copying()) {
+      if (auto copied = end_copy(); !copied) return fail(lost(std::move(copied).error()));
+    }
     auto rows =
         db_.run(names_("SELECT 1 FROM {s}.log WHERE request = $1 AND seq > (SELECT value::bigint FROM "
                        "{s}.pawl_meta WHERE name = 'horizon') LIMIT 1"),
@@ -210,10 +212,10 @@ Result<Seq> Writer::apply(const Write& write) {
 }
 
 Result<void> Writer::run_sql(std::span<const Sql> statements) {
-  if (!std::exchange(transaction_open_, true)) queue_begin();
-  if (std::exchange(streaming_, false)) {
-    if (auto sent = db_.sync(); !sent) return fail(lost(std::move(sent).error()));
+  if (db_.copying()) {
+    if (auto copied = end_copy(); !copied) return fail(lost(std::move(copied).error()));
   }
+  if (!transaction_open_) queue_begin();
   auto done = application_.run(db_, statements, Allow::write);
   if (done) {
     ran_sql_ = true;
@@ -246,17 +248,15 @@ void Writer::append(const Write& write) {
           .int8(write.request->content)
           .int4(static_cast<std::int64_t>(write.entries.size()));
     } else {
-      log_.null(kUuid).null(kInt8).null(kInt4);
+      log_.null().null().null();
     }
-    log_.end();
-    if (log_.bytes() > kStatementBytes) full_.push_back(std::exchange(log_, RowArray(log_type_)));
     if (write.request) stored.entries.push_back(to_entry(entry, seq));
     heads_.note(entry, seq, machine);
     batch_at_ = std::max(batch_at_, entry.at);
     first = false;
   }
   batch_last_ = next_ - 1;
-  if (log_.size() >= kStreamed) stream();
+  if (log_.size() >= (db_.copying() ? kPart : kCopied) || log_.bytes().size() >= kPartBytes) stream();
   if (!write.request) return;
   stored.content = write.request->content;
   batch_requests_.emplace(write.request->id, std::move(stored));

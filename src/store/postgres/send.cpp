@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// The writer's second part: how a batch gets into its transaction and is committed, once.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "store/postgres/writer.hpp"
+
+namespace pawl::postgres {
+namespace {
+
+/// Rows of heads written with one batch at least.
+constexpr std::size_t kSlice = 512;
+constexpr const char* kBeginBatch = "BEGIN ISOLATION LEVEL READ COMMITTED";
+
+/// The columns of the log.
+constexpr auto kLogTypes =
+    std::to_array<std::uint32_t>({kInt8, kInt8, kUuid, kInt4, kInt2, kInt8, kInt8, kInt8, kInt8, kText, kInt8,
+                                  kBool, kText, kText, kText, kText, kText, kText, kUuid, kInt8, kInt4});
+
+constexpr const char* kInsertHeads =
+    "INSERT INTO {s}.heads(id, machine, key, partition, generation, version, seq, state, created_at, at, "
+    "finished_seq, has_extra) SELECT u.id, u.machine, coalesce(l.key, ''), l.partition, u.generation, "
+    "u.version, u.seq, "
+    "u.state, u.created_at, u.at, CASE WHEN u.finished THEN u.seq END, u.has_extra FROM unnest($1) u JOIN "
+    "{s}.log l ON "
+    "l.seq = u.begins ON CONFLICT (id) DO UPDATE SET machine = excluded.machine, key = excluded.key, "
+    "partition = "
+    "excluded.partition, generation = excluded.generation, version = excluded.version, seq = excluded.seq, "
+    "state = "
+    "excluded.state, at = excluded.at, finished_seq = excluded.finished_seq, has_extra = excluded.has_extra, "
+    "kind = NULL, "
+    "prev = NULL, schema = NULL, event = NULL, payload = NULL, data = NULL, extra = NULL";
+constexpr const char* kUpdateHeads =
+    "UPDATE {s}.heads h SET machine = u.machine, generation = u.generation, version = u.version, seq = "
+    "u.seq, state = "
+    "u.state, at = u.at, finished_seq = CASE WHEN u.finished THEN u.seq END, has_extra = u.has_extra, kind = "
+    "NULL, prev = "
+    "NULL, schema = NULL, event = NULL, payload = NULL, data = NULL, extra = NULL FROM unnest($1) u WHERE "
+    "h.id = u.id";
+
+}  // namespace
+
+/// A transaction begins, in which nothing is yet.
+void Writer::begin_sending() {
+  transaction_open_ = true;
+  queued_parts_ = 0;
+  queued_machines_ = 0;
+  new_partitions_end_ = partitions_end_;
+}
+
+void Writer::queue_begin() {
+  begin_sending();
+  db_.queue_kept(kBeginBatch);
+  db_.queue_kept(names_("SELECT {s}.pawl_fence($1)"), Params().int8(ownership_.epoch()));
+}
+
+void Writer::queue_machines() {
+  for (; queued_machines_ < new_machines_.size(); ++queued_machines_) {
+    const auto& name = new_machines_[queued_machines_];
+    db_.queue(names_("INSERT INTO {s}.machines(number, name) VALUES($1, $2)"),
+              Params().int4(machines_.at(name)).text(name));
+  }
+}
+
+/// Statements that make the partitions which the batch needs.
+std::vector<std::string> Writer::new_partitions() {
+  std::vector<std::string> statements;
+  while (lacks_partition()) {
+    const Seq from = std::max(new_partitions_end_, batch_first_);
+    const Seq to = from + std::max<Seq>(options_.partition_entries, 1);
+    const auto table = names_(fmt::format("{{s}}.log_p{}_{}", from, to));
+    // Attaching a table that is there already keeps readers going; PARTITION OF would lock them out.
+    statements.push_back(names_(fmt::format("CREATE TABLE {} (LIKE {{s}}.log INCLUDING ALL)", table)));
+    statements.push_back(names_(fmt::format(
+        "ALTER TABLE {{s}}.log ATTACH PARTITION {} FOR VALUES FROM ({}) TO ({})", table, from, to)));
+    new_partitions_end_ = to;
+  }
+  return statements;
+}
+
+void Writer::queue_log() {
+  for (const auto& statement : new_partitions()) db_.queue(statement);
+  if (queued_parts_ == full_.size()) return;
+  RowArray rows(log_type_);
+  for (; queued_parts_ < full_.size(); ++queued_parts_) rows.add(full_[queued_parts_], kLogTypes);
+  db_.queue_kept(names_("INSERT INTO {s}.log SELECT * FROM unnest($1)"),
+                 Params().borrow(log_array_, rows.finish()));
+}
+
+void Writer::stream() {
+  full_.push_back(std::exchange(log_, {}));
+  // What waits for an answer goes first, and a partition is made between two COPYs; `commit` sees to both.
+  if (ran_sql_ || db_.queued() != 0) return;
+  if (db_.copying() && lacks_partition()) return;
+  if (!db_.copying()) start_copy();
+  // What fails here is told when the COPY ends.
+  if (db_.takes_rows()) static_cast<void>(copy_rows());
+}
+
+void Writer::start_copy() {
+  std::string script;
+  if (!transaction_open_) {
+    begin_sending();
+    script = names_(fmt::format("{}; SELECT {{s}}.pawl_fence({});", kBeginBatch, ownership_.epoch()));
+  }
+  for (const auto& statement : new_partitions()) script += statement + ";";
+  copy_headed_ = false;
+  db_.start_copy_in(script + names_("COPY {s}.log FROM STDIN (FORMAT binary)"));
+}
+
+/// Where the server takes rows: all that have come together.
+Result<void> Writer::copy_rows() {
+  if (!std::exchange(copy_headed_, true)) PAWL_CHECK(db_.copy_in(kCopyHeader));
+  if (lacks_partition()) return {};
+  for (; queued_parts_ < full_.size(); ++queued_parts_) PAWL_CHECK(db_.copy_in(full_[queued_parts_].bytes()));
+  return {};
+}
+
+Result<void> Writer::end_copy() {
+  auto done = db_.wait_until_it_takes_rows();
+  if (done) done = copy_rows();
+  if (done) static_cast<void>(db_.copy_in(kCopyTrailer));
+  return db_.end_copy_in();
+}
+
+/// Everything that is not in the open transaction yet.
+Result<void> Writer::copy_log() {
+  if (db_.copying() && lacks_partition()) PAWL_CHECK(end_copy());
+  if (!db_.copying()) {
+    if (db_.queued() != 0) PAWL_CHECK(db_.sync());
+    start_copy();
+  }
+  return end_copy();
+}
+
+bool Writer::worth_a_copy() const {
+  std::size_t rows = 0;
+  std::size_t bytes = 0;
+  for (const auto& part : std::span(full_).subspan(transaction_open_ ? queued_parts_ : 0)) {
+    rows += part.size();
+    bytes += part.bytes().size();
+  }
+  return rows >= kCopied || bytes >= kPartBytes;
+}
+
+void Writer::queue_slice(std::size_t most) {
+  const auto rows = heads_.slice(most);
+  slice_ = rows.size();
+  slice_inserts_ = 0;
+  slice_updates_ = 0;
+  if (rows.empty()) return;
+  RowArray inserts(head_type_);
+  RowArray updates(head_type_);
+  for (const auto& head : rows) {
+    auto& array = head.begins != 0 ? inserts : updates;
+    array.begin(11)
+        .uuid(head.id.bytes)
+        .int4(head.machine)
+        .int8(head.generation)
+        .int8(head.version)
+        .int8(head.seq);
+    array.text(heads_.state_name(head.state)).int8(head.at.time_since_epoch().count()).boolean(head.finished);
+    array.boolean(head.has_extra).int8(head.begins).int8(head.created_at.time_since_epoch().count()).end();
+  }
+  slice_inserts_ = static_cast<std::int64_t>(inserts.size());
+  slice_updates_ = static_cast<std::int64_t>(updates.size());
+  if (!inserts.empty()) {
+    slice_inserts_at_ = db_.queued_results();
+    db_.queue_kept(names_(kInsertHeads), Params().borrow(head_array_, inserts.finish()));
+  }
+  if (!updates.empty()) {
+    slice_updates_at_ = db_.queued_results();
+    db_.queue_kept(names_(kUpdateHeads), Params().borrow(head_array_, updates.finish()));
+  }
+  if (heads_.ends_round(most)) queue_meta(db_, names_, "flushed", heads_.round_mark());
+}
+
+/// A head that was to be updated and is not there.
+Result<void> Writer::check_slice(const std::vector<Rows>& results) const {
+  const bool inserted = slice_inserts_ == 0 || results[slice_inserts_at_].affected() == slice_inserts_;
+  const bool updated = slice_updates_ == 0 || results[slice_updates_at_].affected() == slice_updates_;
+  if (inserted && updated) return {};
+  return fail(Code::store_corrupt, "an entry of the log continues an instance which has no head");
+}
+
+void Writer::queue_ephemerals() {
+  RowArray puts(ephemeral_type_);
+  RowArray erased(ephemeral_type_);
+  for (const auto& [name, value] : ephemerals_) {
+    auto& array = value.value.empty() ? erased : puts;
+    array.begin(4).uuid(value.id.bytes).text(value.name).text(value.value);
+    array.int8(value.at.time_since_epoch().count()).end();
+  }
+  if (!puts.empty()) {
+    db_.queue_kept(
+        names_("INSERT INTO {s}.ephemeral SELECT * FROM unnest($1) ON CONFLICT (id, name) DO UPDATE SET "
+               "value = excluded.value, at = excluded.at"),
+        Params().borrow(ephemeral_array_, puts.finish()));
+  }
+  if (!erased.empty()) {
+    db_.queue_kept(
+        names_("DELETE FROM {s}.ephemeral e USING unnest($1) u WHERE e.id = u.id AND e.name = u.name"),
+        Params().borrow(ephemeral_array_, erased.finish()));
+  }
+}
+
+Result<void> Writer::send_batch() {
+  if (!log_.empty()) full_.push_back(std::exchange(log_, {}));
+  if (db_.copying() || worth_a_copy()) PAWL_CHECK(copy_log());
+  if (!transaction_open_) queue_begin();
+  queue_machines();
+  queue_log();
+  queue_slice(std::max(kSlice, heads_.batch_size()));
+  queue_ephemerals();
+  if (batch_last_ == 0) {
+    db_.queue_kept(names_("INSERT INTO {s}.batches VALUES($1, $2)"),
+                   Params().int8(batch_epoch_).int8(batch_));
+  } else {
+    db_.queue_kept("SELECT pg_notify($1, $2)",
+                   Params().text(names_.channel()).text(fmt::format("entries {}", batch_last_)));
+  }
+  // Whatever the application's functions have set.
+  if (ran_sql_) db_.queue(fmt::format("SET LOCAL synchronous_commit = '{}'", facts_.synchronous_commit));
+  // Without a slice nothing is left to look at, so the commit travels along.
+  const bool together = slice_ == 0;
+  if (together) db_.queue_kept("COMMIT");
+  PAWL_TRY(const auto results, db_.sync());
+  transaction_open_ = !together;
+  if (together) return {};
+  PAWL_CHECK(check_slice(results));
+  db_.queue_kept("COMMIT");
+  PAWL_CHECK(db_.sync());
+  return {};
+}
+
+}  // namespace pawl::postgres
