@@ -14,6 +14,7 @@
 /// Collecting does nothing by itself: no clock, no I/O. Not thread-safe; lives for one decision.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,10 +30,12 @@
 
 namespace pawl {
 
-/// An event whose machine is known from the context only: its type's full name and its payload as JSON.
+/// An event whose machine is known from the context only: its type's full name and its payload as JSON; also
+/// itself, where it is at hand, so that it is not decoded.
 struct EventValue {
   std::string_view type;
   std::string payload;
+  std::shared_ptr<const void> typed{};
 };
 
 namespace effect {
@@ -95,7 +98,7 @@ class Effects {
   void set_timer(std::string name, Duration after, const E& event) {
     if (auto payload = encoded(event)) {
       effects_.push_back(
-          effect::SetTimer{std::move(name), after, {detail::pretty_type<E>(), *std::move(payload)}});
+          effect::SetTimer{std::move(name), after, {detail::pretty_type<E>(), *std::move(payload), nullptr}});
     }
   }
   void clear_timer(std::string name) { effects_.push_back(effect::ClearTimer{std::move(name)}); }

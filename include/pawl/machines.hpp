@@ -55,10 +55,12 @@ struct Reply {
 
 /// The work is done and this event is to be sent to the instance, in the commit that consumes the work.
 template <class E>
-Reply reply(const E& event) {
+Reply reply(E event) {
   auto payload = encode(event);
   if (!payload) return {.event = {}, .error = std::move(payload).error()};
-  return {.event = EventValue{detail::pretty_type<E>(), *std::move(payload)}, .error = {}};
+  return {.event = EventValue{detail::pretty_type<E>(), *std::move(payload),
+                              std::make_shared<const E>(std::move(event))},
+          .error = {}};
 }
 
 /// The work is done and there is nothing to tell the instance.

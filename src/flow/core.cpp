@@ -159,16 +159,19 @@ void FlowsCore::begin(const std::string& flow, Prepared prepared,
   const auto engine = this->engine();
   if (!engine) return done(fail(engine.error()));
   auto id = prepared.id;
+  auto data = prepared.data;
   auto transaction = Transaction{}.begin<flow_machine::run>(std::move(prepared.id), std::move(prepared.data),
                                                             Begin{}, {.machine = flow});
-  (*engine)->submit(std::move(transaction), [core = shared_from_this(), flow, id = std::move(id),
-                                             done = std::move(done)](auto outcome) mutable {
-    if (outcome) return done(core->to_run(outcome->front()));
-    if (outcome.error().code() != Code::duplicate_instance) return done(fail(std::move(outcome).error()));
-    auto found = core->get(flow, id);
-    if (found) found->attached = true;
-    done(std::move(found));
-  });
+  (*engine)->submit(std::move(transaction),
+                    [core = shared_from_this(), flow, id = std::move(id), data = std::move(data),
+                     done = std::move(done)](auto outcome) mutable {
+                      if (outcome) return done(core->to_run(outcome->front(), std::move(data)));
+                      if (outcome.error().code() != Code::duplicate_instance)
+                        return done(fail(std::move(outcome).error()));
+                      auto found = core->get(flow, id);
+                      if (found) found->attached = true;
+                      done(std::move(found));
+                    });
 }
 
 Result<Run> FlowsCore::begin_and_wait(const std::string& flow, Prepared prepared) {

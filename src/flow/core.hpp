@@ -64,6 +64,7 @@ class FlowsCore : public std::enable_shared_from_this<FlowsCore> {
   Result<Run> begin_and_wait(const std::string& flow, Prepared prepared);
   Result<Run> get(std::string_view flow, std::string_view id) const;
   Run to_run(const Instance& instance) const;
+  Run to_run(const Instance& instance, RunData data) const;
 
   /// The event that an outcome of a step comes to.
   Result<Reply> settle(const FlowDefinition& flow, std::size_t step, const RunData& data,

@@ -26,6 +26,13 @@ std::string status_of(const Instance& instance, const RunData& data, const FlowD
 }  // namespace
 
 Run FlowsCore::to_run(const Instance& instance) const {
+  auto data = decode<RunData>(instance.data);
+  auto run = to_run(instance, data ? *std::move(data) : RunData{});
+  if (!data) run.error = data.error().to_string();
+  return run;
+}
+
+Run FlowsCore::to_run(const Instance& instance, RunData data) const {
   Run run{.flow = instance.machine,
           .id = instance.key,
           .status = instance.state,
@@ -36,12 +43,6 @@ Run FlowsCore::to_run(const Instance& instance) const {
   for (const auto state : enum_values<RunState>) {
     if (enum_name(state) == instance.state) run.state = state;
   }
-  auto decoded = decode<RunData>(instance.data);
-  if (!decoded) {
-    run.error = decoded.error().to_string();
-    return run;
-  }
-  auto& data = *decoded;
   const auto flow = flows_.find(instance.machine);
   run.status = status_of(instance, data, flow == flows_.end() ? nullptr : flow->second.get());
   if (!instance.work.empty()) {

@@ -174,12 +174,12 @@ void EngineCore::end_watching(const Error& why) {
 /// Calls back when the instance is in one of these states, or finished.
 void EngineCore::watch_state(std::string_view machine, std::string_view key, std::vector<std::string> states,
                              std::optional<Duration> timeout, WatchDone done) {
-  const auto now = read(machine, key);
-  if (!now) return done(fail(now.error()));
+  const auto number = registry_.find(machine);
+  if (!number) return done(fail(number.error()));
   auto watcher = std::make_shared<Watcher>(Watcher{std::move(states), std::move(done)});
-  const bool posted = post([this, id = now->id, watcher, timeout] {
+  const bool posted = post([this, id = registry_.id(*number, key), watcher, timeout] {
     const auto* head = heads_.find(id);
-    if (head == nullptr) return watcher->done(fail(Code::unknown_instance, "the instance was forgotten"));
+    if (head == nullptr) return watcher->done(fail(Code::unknown_instance, "there is no such instance"));
     if (poisoned_) return watcher->done(fail(*poisoned_));
     if (is_reached(head->machine, head->state, watcher->states)) {
       auto instance = to_instance(*head);

@@ -49,7 +49,7 @@ class Decider {
   Change record(EntryKind kind, std::string_view event, std::string_view payload);
   Change record_own(EntryKind kind, std::string_view event, std::string_view payload);
   Change consume(EntryKind kind, const std::string& name, const Result<std::size_t>& event,
-                 const std::string& payload, const std::optional<Error>& refused, const Error* cause);
+                 const EventValue& value, const std::optional<Error>& refused, const Error* cause);
   Result<std::int64_t> next_number();
 
   const Registry& registry_;
@@ -234,12 +234,12 @@ Change Decider::record_own(EntryKind kind, std::string_view event, std::string_v
 /// Fires the event that a timer or a piece of work ends in. Where it is refused, that is recorded as an entry
 /// of `kind` instead: what was consumed stays consumed, so that it happens once.
 Change Decider::consume(EntryKind kind, const std::string& name, const Result<std::size_t>& event,
-                        const std::string& payload, const std::optional<Error>& refused, const Error* cause) {
+                        const EventValue& value, const std::optional<Error>& refused, const Error* cause) {
   const auto before = extras_;
   auto taken = refused ? Result<void>(fail(*refused)) : check_alive();
   if (taken && !event) taken = fail(event.error());
-  if (taken) taken = take_event(*event, nullptr, payload);
-  if (taken) return record_own(EntryKind::fired, definition().events[*event].name, payload);
+  if (taken) taken = take_event(*event, value.typed.get(), value.payload);
+  if (taken) return record_own(EntryKind::fired, definition().events[*event].name, value.payload);
   extras_ = before;
   change_ = {};
   next_data_.reset();
@@ -274,8 +274,8 @@ Decision Decider::operator()(const CreateInstance& create) {
     draft_ = before;
     return fail(std::move(taken).error());
   }
-  // Many that begin wait for long: they are kept as text alone.
-  next_value_.reset();
+  // Those that wait, of which there may be many, are kept as text alone.
+  if (extras_.work.empty() || extras_.queue) next_value_.reset();
   return record(EntryKind::created, definition().events[create.first->event].name, create.first->payload);
 }
 
@@ -317,8 +317,8 @@ Decision Decider::operator()(const FireTimer& fire) {
   if (!draft_.exists || timer == extras_.timers.end()) return std::nullopt;
   const auto due = *timer;
   extras_.timers.erase(timer);
-  return consume(EntryKind::timer, due.name, definition().find_event(due.event), due.payload, fire.refused,
-                 nullptr);
+  return consume(EntryKind::timer, due.name, definition().find_event(due.event), {{}, due.payload, nullptr},
+                 fire.refused, nullptr);
 }
 
 Decision Decider::operator()(const BeginWork& begin) {
@@ -335,8 +335,8 @@ Decision Decider::operator()(const FinishWork& finish) {
   const auto name = work->name;
   if (!drop_work(finish.number, finish.attempt)) return std::nullopt;
   if (!finish.event) return record_own(EntryKind::work, name, R"({"done":true})");
-  return consume(EntryKind::work, name, event_of_type(finish.event->type), finish.event->payload,
-                 finish.refused, nullptr);
+  return consume(EntryKind::work, name, event_of_type(finish.event->type), *finish.event, finish.refused,
+                 nullptr);
 }
 
 Decision Decider::operator()(const FailWork& failed) {
@@ -345,8 +345,8 @@ Decision Decider::operator()(const FailWork& failed) {
   const auto name = work->name;
   if (failed.event) {
     extras_.work.erase(work);
-    return consume(EntryKind::work, name, event_of_type(failed.event->type), failed.event->payload,
-                   failed.refused, &failed.error);
+    return consume(EntryKind::work, name, event_of_type(failed.event->type), *failed.event, failed.refused,
+                   &failed.error);
   }
   if (failed.not_before) {
     work->not_before = failed.not_before;
