@@ -103,6 +103,7 @@ class Listener final : public Transport {
   }
 
   bool drain(Duration most) override {
+    shared_->draining = true;  // from now on every answer is the last one of its connection, and says so
     stop_accepting();
     on_every_loop([](Loop& loop) {
       loop.draining = true;

@@ -5,10 +5,15 @@
 /// sources include it.
 ///
 /// A request costs few system calls: deadlines are looked at now and then instead of being timers of their
-/// own, what has arrived is parsed at once, and an answer is written directly where the socket takes it.
+/// own, what has arrived is parsed at once, and an answer is written directly where the socket takes it. The
+/// answer to the only request that is under way is written by the thread that made it, because the way over
+/// the session's thread takes longer than the writing; where there are more, that thread has more to do.
 ///
 /// A statement with co_await has no brace, no ?: and no capture by value: g++ 12 miscompiles those.
 
+#include <sys/socket.h>
+
+#include <atomic>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/basic_stream_socket.hpp>
@@ -25,6 +30,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_set>
@@ -87,14 +93,48 @@ struct Shared {
   RequestHandler handler;
   WireCounters counters;
   Logger log;
+  std::atomic<std::size_t> unanswered{0};  // requests
+  std::atomic<bool> draining{false};       // before the loops know it
+};
+
+/// How an answer is to be written.
+struct Form {
+  bool keep_alive = true;
+  bool head = false;
+  bool gzip = false;
+};
+
+/// The socket of a session that waits for an answer, for other threads. Thread-safe.
+class Shortcut {
+ public:
+  void open(int socket) {
+    const std::lock_guard lock(mutex_);
+    socket_ = socket;
+  }
+  /// Nobody uses the socket any more when this returns.
+  void shut() { open(-1); }
+  /// How much of it the socket takes now; nothing where it is shut.
+  std::size_t send(std::string_view bytes) {
+    const std::lock_guard lock(mutex_);
+    if (socket_ < 0) return 0;
+    const auto sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    return sent < 0 ? 0 : static_cast<std::size_t>(sent);  // what is wrong is found again by the session
+  }
+
+ private:
+  std::mutex mutex_;
+  int socket_ = -1;
 };
 
 /// Where a session waits for what others make: an answer, or something to send on a stream. Used on the
-/// session's own thread, and outlives the session while somebody holds it.
+/// session's own thread but for the shortcut, and outlives the session while somebody holds it.
 struct Exchange {
   explicit Exchange(std::shared_ptr<Loop> home) : loop(std::move(home)) {}
   std::shared_ptr<Loop> loop;
+  Shortcut shortcut;
   std::optional<http::Response> response;
+  std::string bytes;     // of the response, where they were made already
+  std::size_t sent = 0;  // of the bytes
   bool signalled = false;
   std::move_only_function<void()> waiter;  // goes on with the session
 
@@ -127,6 +167,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     remote_ = ignored ? std::string("unknown") : peer.address().to_string();
   }
   ~Session() override {
+    exchange_->shortcut.shut();
     loop_->sessions.erase(this);
     --shared_->counters.connections;
   }
@@ -158,6 +199,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
   }
   void close() override {
     Failure ignored;
+    exchange_->shortcut.shut();
     socket().close(ignored);
     disarm();
     asio::post(loop_->context, [exchange = exchange_] { exchange->wake(); });
@@ -179,6 +221,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
   static constexpr bool kTls = std::is_same_v<Stream, TlsStream>;
   static constexpr std::size_t kHeaderPiece = 4096;
   static constexpr std::size_t kBodyPiece = 65536;
+  static constexpr std::size_t kDirectBytes = 16384;
 
   Socket& socket() {
     if constexpr (kTls) {
@@ -271,30 +314,64 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     co_return co_await answer(*std::move(request));
   }
 
+  /// On the thread that has the answer. That of the engine has more to do than to pack large ones.
+  static void reply(const std::shared_ptr<Exchange>& exchange, const Shared& shared, Form form,
+                    http::Response response) {
+    auto& context = exchange->loop->context;
+    std::string bytes;
+    std::size_t sent = 0;
+    const bool elsewhere = !context.get_executor().running_in_this_thread();
+    if (!kTls && elsewhere && !shared.draining && shared.unanswered.load(std::memory_order_relaxed) == 1) {
+      complete(response);
+      const bool packed = form.gzip && is_worth_compressing(response);
+      if (!response.stream && !packed && response.body.size() <= kDirectBytes) {
+        bytes = to_bytes(response, form.keep_alive, form.head, kTls);
+        sent = exchange->shortcut.send(bytes);
+        if (sent == 0) bytes.clear();  // the session knows what has changed meanwhile
+      }
+    }
+    asio::dispatch(context,
+                   [exchange, response = std::move(response), bytes = std::move(bytes), sent]() mutable {
+                     exchange->response = std::move(response);
+                     exchange->bytes = std::move(bytes);
+                     exchange->sent = sent;
+                     exchange->wake();
+                   });
+  }
+
+  static void complete(http::Response& response) {
+    if (const auto rest = std::exchange(response.finish, nullptr)) rest(response);
+  }
+
   Awaitable<bool> answer(http::Request request) {
-    const bool head = head_;
-    const bool gzip = accepts_gzip(request.header("Accept-Encoding"));
+    const Form form{
+        .keep_alive = keep_alive_, .head = head_, .gzip = accepts_gzip(request.header("Accept-Encoding"))};
     disarm();
-    shared_->handler(std::move(request), [exchange = exchange_](http::Response response) mutable {
-      auto& context = exchange->loop->context;
-      asio::dispatch(context, [exchange = std::move(exchange), response = std::move(response)]() mutable {
-        exchange->response = std::move(response);
-        exchange->wake();
-      });
-    });
+    if (!kTls) exchange_->shortcut.open(socket().native_handle());
+    ++shared_->unanswered;
+    shared_->handler(std::move(request),
+                     [exchange = exchange_, shared = shared_, form](http::Response response) {
+                       reply(exchange, *shared, form, std::move(response));
+                     });
     while (!exchange_->response && socket().is_open()) co_await exchange_->wait();
+    --shared_->unanswered;
+    exchange_->shortcut.shut();
     if (!exchange_->response) co_return false;
     auto response = *std::move(exchange_->response);
     exchange_->response.reset();
-    if (const auto complete = std::exchange(response.finish, nullptr)) complete(response);
     if (loop_->draining) keep_alive_ = false;
+    complete(response);
     if (response.stream) {
       co_await stream(std::move(response));
       co_return false;
     }
-    if (gzip) compress(response);
-    const bool written = co_await write(response, head);
-    co_return written&& keep_alive_;
+    auto bytes = std::exchange(exchange_->bytes, {});
+    if (bytes.empty()) {
+      if (form.gzip) compress(response);
+      bytes = to_bytes(response, keep_alive_, form.head, kTls);
+    }
+    const auto failure = co_await send(bytes, exchange_->sent);
+    co_return !failure && keep_alive_;
   }
 
   Awaitable<bool> write(const http::Response& response, bool head) {
@@ -303,12 +380,11 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     co_return !failure;
   }
 
-  /// What the socket takes at once needs no waiting; the rest does.
-  Awaitable<Failure> send(const std::string& bytes) {
+  /// What the socket takes at once needs no waiting; the rest does. A part may have been sent before.
+  Awaitable<Failure> send(const std::string& bytes, std::size_t sent = 0) {
     Failure failure;
-    std::size_t sent = 0;
     if constexpr (!kTls) {
-      sent = stream_.write_some(asio::buffer(bytes), failure);
+      if (sent < bytes.size()) sent += stream_.write_some(asio::buffer(bytes) + sent, failure);
       if (failure == asio::error::would_block) failure = {};
     }
     if (failure || sent == bytes.size()) co_return failure;

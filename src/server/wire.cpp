@@ -92,11 +92,14 @@ bool accepts_gzip(std::string_view accept_encoding) {
   return false;
 }
 
-void compress(http::Response& response) {
+bool is_worth_compressing(const http::Response& response) {
   const bool is_text =
       response.content_type.find("json") != std::string::npos || response.content_type.starts_with("text/");
-  if (response.body.size() < kWorthCompressing || !is_text || has_header(response, "Content-Encoding"))
-    return;
+  return response.body.size() >= kWorthCompressing && is_text && !has_header(response, "Content-Encoding");
+}
+
+void compress(http::Response& response) {
+  if (!is_worth_compressing(response)) return;
   z_stream zip{};
   // 16 more window bits ask zlib for the gzip format.
   if (deflateInit2(&zip, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) return;

@@ -21,7 +21,9 @@ std::optional<http::Method> to_method(std::string_view name);
 std::string to_bytes(const http::Response& response, bool keep_alive, bool head, bool secure);
 
 bool accepts_gzip(std::string_view accept_encoding);
-/// Where it is worth it: texts of more than a kilobyte.
+/// Texts of more than a kilobyte are.
+bool is_worth_compressing(const http::Response& response);
+/// Where it is worth it.
 void compress(http::Response& response);
 
 http::Response wire_response(const Error& error);

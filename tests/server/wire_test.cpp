@@ -54,6 +54,40 @@ TEST(Wire, PipelinedRequestsAreAnsweredInTheirOrder) {
   EXPECT_THAT(client.read().body, HasSubstr("uplink"));
 }
 
+std::string creation(std::string_view key) {
+  const auto body = fmt::format(R"({{"key":"{}"}})", key);
+  return fmt::format(
+      "POST /v1/instances/door HTTP/1.1\r\nHost: [::1]:80\r\nContent-Type: application/json\r\n"
+      "Content-Length: {}\r\n\r\n{}",
+      body.size(), body);
+}
+
+TEST(Wire, PipelinedCommitsAreAnsweredInTheirOrder) {
+  World world;
+  Client client(world.server->port());
+  std::string all;
+  for (int i = 0; i < 50; ++i) all += creation(fmt::format("door-{}", i));
+  client.send(all);
+  for (int i = 0; i < 50; ++i) {
+    const auto answer = client.read();
+    EXPECT_EQ(answer.status, 201);
+    EXPECT_EQ(member(answer.body, "key"), fmt::format("\"door-{}\"", i));
+  }
+}
+
+TEST(Wire, AnAnswerNeverReachesAnotherClientThanItsOwn) {
+  World world;
+  for (int i = 0; i < 50; ++i) {
+    // Gone before the answer; the next connection mostly gets the same number.
+    Client(world.server->port()).send(creation(fmt::format("gone-{}", i)));
+    Client client(world.server->port());
+    client.send(creation(fmt::format("here-{}", i)));
+    const auto answer = client.read();
+    EXPECT_EQ(answer.status, 201);
+    EXPECT_EQ(member(answer.body, "key"), fmt::format("\"here-{}\"", i));
+  }
+}
+
 TEST(Wire, AClientThatAsksForItGetsTheConnectionClosed) {
   World world;
   Client client(world.server->port());
