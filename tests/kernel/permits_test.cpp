@@ -77,6 +77,17 @@ TEST(Permits, OneReleaseServesAsManyWaitersAsFit) {
   EXPECT_THAT(line(pool), ElementsAre("e"));
 }
 
+TEST(Permits, AHigherPriorityStandsInFrontAndEqualOnesInTheirOrder) {
+  auto pool = pool_of(1);
+  (void)pool.request("holder", 1, 1);
+  (void)pool.request("low", 1, 1, -1);
+  (void)pool.request("first", 1, 1);
+  (void)pool.request("second", 1, 1);
+  (void)pool.request("high", 1, 1, 5);
+  EXPECT_THAT(line(pool), ElementsAre("high", "first", "second", "low"));
+  EXPECT_THAT(pool.forget("holder").value(), ElementsAre(grant("high", 1)));
+}
+
 TEST(Permits, GrowingServesTheLine) {
   auto pool = pool_of(1);
   (void)pool.request("a", 1, 1);

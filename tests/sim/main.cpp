@@ -34,6 +34,7 @@ constexpr auto kScenarios = std::to_array<Entry>({
     {"counter", pawl::scenarios::counter, 10ms},
     {"lease", pawl::scenarios::lease, 500ms},
     {"engine", pawl::scenarios::engine, 10ms},
+    {"flow", pawl::scenarios::flow, 10ms},
 });
 
 struct Arguments {

@@ -23,4 +23,7 @@ Result<void> lease_without_margin(sim::Simulation& sim);
 /// rows happen exactly once, whatever crashes.
 Result<void> engine(sim::Simulation& sim);
 
+/// Flows: every run ends, in its order and within its queue, whatever crashes and whoever meddles.
+Result<void> flow(sim::Simulation& sim);
+
 }  // namespace pawl::scenarios

@@ -258,6 +258,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   const Machines::Work* handler_of(std::uint16_t machine, std::string_view work) const;
   PermitPool& pool_of(std::uint16_t machine, const WorkRecord& work);
   static std::string holder_of(const WorkKey& key);
+  static WorkKey key_of(const std::string& holder);
   bool may_work(const InstanceId& id, const std::optional<QueueRecord>& queue) const;
   void admit(const InstanceId& id);
   void enter_queue(const InstanceId& id, const QueueRecord& queue);

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <cstring>
 
 #include "kernel/engine/core.hpp"
 #include "pawl/assert.hpp"
@@ -24,8 +24,19 @@ const WorkRecord* find_work(const Head* head, std::int64_t number) {
 
 }  // namespace
 
+/// The bytes of both: nobody reads it, and there may be a hundred thousand in a line.
 std::string EngineCore::holder_of(const WorkKey& key) {
-  return fmt::format("{}/{}", key.first.to_string(), key.second);
+  std::string holder(sizeof key.first.bytes + sizeof key.second, '\0');
+  std::memcpy(holder.data(), key.first.bytes.data(), sizeof key.first.bytes);
+  std::memcpy(holder.data() + sizeof key.first.bytes, &key.second, sizeof key.second);
+  return holder;
+}
+
+EngineCore::WorkKey EngineCore::key_of(const std::string& holder) {
+  WorkKey key;
+  std::memcpy(key.first.bytes.data(), holder.data(), sizeof key.first.bytes);
+  std::memcpy(&key.second, holder.data() + sizeof key.first.bytes, sizeof key.second);
+  return key;
 }
 
 const Machines::Work* EngineCore::handler_of(std::uint16_t machine, std::string_view work) const {
@@ -330,10 +341,7 @@ void EngineCore::forget_permits(std::span<const WorkKey> keys) {
 void EngineCore::granted(const PermitChanges& changes) {
   for (const auto& change : changes) {
     if (change.kind != PermitChange::Kind::grant) continue;
-    const auto slash = change.holder.find('/');
-    WorkKey key{parse_instance_id(std::string_view(change.holder).substr(0, slash)).value(), 0};
-    std::from_chars(change.holder.data() + slash + 1, change.holder.data() + change.holder.size(),
-                    key.second);
+    const auto key = key_of(change.holder);
     if (key.second == kQueue) {
       // Later, because its head may be of the batch that is still open.
       lane_->post([this, id = key.first] { admit(id); });
