@@ -9,7 +9,7 @@ FAULT ?= engine
 export JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run examples build package test test-long sim crash bench format lint clean
+.PHONY: help setup run examples build package test test-long sim crash crash-flows bench format lint clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ test-long: setup ## make test, then clang build, clang-tidy, longer fuzz and man
 
 sim: setup ## run the simulation with SEEDS=n seeds
 	@scripts/run-driver tests/sim pawl_sim --seeds $(SEEDS)
+
+crash-flows: setup ## kill a process that runs flows KILLS=n times and audit it
+	@scripts/run-driver tests/crash_flow flow_crash_driver --kills $(KILLS)
 
 crash: setup ## kill the engine KILLS=n times and audit it; STORE=postgres, FAULT=server|promote|stop
 	@scripts/run-driver tests/crash crash_driver --store $(STORE) --fault $(FAULT) --kills $(KILLS)
