@@ -14,6 +14,9 @@ import { LoginPage, PasswordPage } from './pages/login';
 import { MachinePage } from './pages/machine';
 import { OverviewPage } from './pages/overview';
 import { PoolsPage } from './pages/pools';
+import { QueuesPage } from './pages/queues';
+import { RunPage } from './pages/run';
+import { RunsPage } from './pages/runs';
 import { SystemPage } from './pages/system';
 import { TimersPage } from './pages/timers';
 import { TokensPage } from './pages/tokens';
@@ -31,6 +34,9 @@ const pages: [string, (given: Parameters) => ComponentChild][] = [
   ['/machines/:machine', ({ machine = '' }) => <MachinePage key={machine} name={machine} />],
   ['/instances', () => <InstancesPage />],
   ['/instances/:machine/:key', ({ machine = '', key = '' }) => <InstancePage key={`${machine} ${key}`} machine={machine} name={key} />],
+  ['/runs', () => <RunsPage />],
+  ['/runs/:flow/:id', ({ flow = '', id = '' }) => <RunPage key={`${flow} ${id}`} flow={flow} id={id} />],
+  ['/queues', () => <QueuesPage />],
   ['/feed', () => <FeedPage />],
   ['/timers', () => <TimersPage />],
   ['/pools', () => <PoolsPage />],
@@ -85,6 +91,8 @@ function Navigation() {
       <ul>
         <NavLink to="/" icon="overview" text="Overview" />
         <NavLink to="/instances" icon="instances" text="Instances" />
+        <NavLink to="/runs" icon="runs" text="Runs" />
+        <NavLink to="/queues" icon="queues" text="Queues" />
         <NavLink to="/feed" icon="feed" text="Live feed" />
         <NavLink to="/timers" icon="timers" text="Timers" />
         <NavLink to="/pools" icon="pools" text="Permit pools" />

@@ -35,6 +35,21 @@ export function span(milliseconds: number): string {
   return `${Math.max(0, Math.round(milliseconds))} ms`;
 }
 
+/** A length of time as exactly as a person needs it: 84 ms, 1.24 s, 3 min 12 s, 5 h 2 min, 9 d 4 h. */
+export function duration(milliseconds: number): string {
+  const whole = Math.max(0, Math.round(milliseconds));
+  if (whole < 1000) return `${whole} ms`;
+  if (whole < 60_000) return `${(whole / 1000).toFixed(whole < 10_000 ? 2 : 1)} s`;
+  const units: [number, string, number, string][] = [
+    [86_400_000, 'd', 3_600_000, 'h'],
+    [3_600_000, 'h', 60_000, 'min'],
+    [60_000, 'min', 1000, 's'],
+  ];
+  const [size, unit, smaller, rest] = units.find(([least]) => whole >= least) ?? [60_000, 'min', 1000, 's'];
+  const left = Math.floor((whole % size) / smaller);
+  return `${Math.floor(whole / size)} ${unit}${left ? ` ${left} ${rest}` : ''}`;
+}
+
 export function ago(time: string, now: number): string {
   const passed = now - Date.parse(time);
   if (passed < 0) return passed > -2000 ? 'now' : `in ${span(-passed)}`;

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Problem, call, get, identity, parse, query } from './api';
 import { store } from './store';
-import type { Identity, LogEntry, Machine, Stats, System } from './types';
+import type { Flow, Identity, LogEntry, Machine, Stats, System } from './types';
 
 export interface Sample {
   at: number; // seconds
@@ -13,6 +13,7 @@ export interface Sample {
 export const stats = store<Stats | undefined>(undefined);
 export const machines = store<Machine[] | undefined>(undefined);
 export const systems = store<System[] | undefined>(undefined);
+export const flows = store<Flow[] | undefined>(undefined);
 export const samples = store<Sample[]>([]);
 export const reachable = store(true);
 export const now = store(Date.now());
@@ -84,12 +85,14 @@ export function beginLooking(): void {
 
 /** What does not change while the server runs. */
 export async function loadStructure(): Promise<void> {
-  const [known, running] = await Promise.all([
+  const [known, running, defined] = await Promise.all([
     get<{ machines: Machine[] }>('/v1/machines'),
     get<{ systems: System[] }>('/v1/systems'),
+    get<{ flows: Flow[] }>('/v1/flows'),
   ]);
   machines.set(known.machines);
   systems.set(running.systems);
+  flows.set(defined.flows);
 }
 
 export async function learnIdentity(): Promise<void> {
@@ -183,8 +186,13 @@ export function followLog(filter: Filter, start: { after?: string; recent?: numb
 export interface Resource<T> {
   data: T | undefined;
   error: Problem | undefined;
+  /** Asks at once, whatever is awaited. */
   reload(): void;
+  /** Asks soon: not while an answer is awaited, and not faster than a few times a second. */
+  touch(): void;
 }
+
+const kSoon = 200;
 
 /** Loads when `key` changes, and again every so many milliseconds; what was loaded stays while it is asked again.
     An empty key loads nothing. */
@@ -193,12 +201,27 @@ export function useResource<T>(key: string, load: (signal: AbortSignal) => Promi
   const [round, setRound] = useState(0);
   const loading = useRef(load);
   loading.current = load;
+  const touched = useRef(() => {});
   useEffect(() => {
     if (!key) return;
     const abort = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     let refused = false;
+    let busy = false;
+    let stale = false;
+    let last = 0;
+    const later = (pause: number) => {
+      clearTimeout(timer);
+      timer = setTimeout(() => void step(), pause);
+    };
+    touched.current = () => {
+      if (busy) stale = true;
+      else later(Math.max(0, last + kSoon - Date.now()));
+    };
     const step = async () => {
+      busy = true;
+      stale = false;
+      refused = false;
       try {
         if (!document.hidden || round === 0) {
           const data = await loading.current(abort.signal);
@@ -212,11 +235,16 @@ export function useResource<T>(key: string, load: (signal: AbortSignal) => Promi
         refused = error.status >= 400 && error.status < 500;
         setState((before) => ({ key, error, ...(before.key === key && before.data ? { data: before.data } : {}) }));
       }
-      if (every && !refused && !abort.signal.aborted) timer = setTimeout(() => void step(), every);
+      busy = false;
+      last = Date.now();
+      if (abort.signal.aborted) return;
+      if (stale) later(kSoon);
+      else if (every && !refused) later(every);
     };
     void step();
     return () => {
       abort.abort();
+      touched.current = () => {};
       clearTimeout(timer);
     };
   }, [key, every, round]);
@@ -225,5 +253,21 @@ export function useResource<T>(key: string, load: (signal: AbortSignal) => Promi
     data: current ? state.data : undefined,
     error: current ? state.error : undefined,
     reload: () => setRound((before) => before + 1),
+    touch: () => touched.current(),
   };
+}
+
+/** Calls when the log tells of something that fits. Where no filter holds exactly what is wanted, `fits` chooses. */
+export function useLog(filter: Filter, changed: () => void, fits: (entry: LogEntry) => boolean = () => true): void {
+  const handlers = useRef({ changed, fits });
+  handlers.current = { changed, fits };
+  const { machine = '', key = '' } = filter;
+  useEffect(
+    () =>
+      followLog(filter, {}, {
+        entry: (entry) => handlers.current.fits(entry) && handlers.current.changed(),
+        skipped: () => handlers.current.changed(),
+      }),
+    [machine, key],
+  );
 }

@@ -4,6 +4,7 @@ import { App } from './app';
 import './styles/base.css';
 import './styles/parts.css';
 import './styles/pages.css';
+import './styles/flows.css';
 import './theme';
 
 const place = document.getElementById('app');

@@ -120,6 +120,85 @@ export interface Pool {
   waiting: number;
 }
 
+export type RunState =
+  | 'fresh'
+  | 'delayed'
+  | 'waiting'
+  | 'running'
+  | 'joining'
+  | 'paused'
+  | 'closing'
+  | 'done'
+  | 'handed_off'
+  | 'aborted'
+  | 'failed'
+  | 'cancelled';
+
+export interface FlowStep {
+  name: string;
+  remote: boolean;
+  undo: boolean;
+  finalizer: boolean;
+}
+
+export interface Flow {
+  name: string;
+  steps: FlowStep[];
+  counts: Counts;
+}
+
+export interface RunRef {
+  flow: string;
+  id: string;
+}
+
+export interface Run extends RunRef {
+  run: string;
+  state: RunState;
+  status: string;
+  finished: boolean;
+  generation: number;
+  step: string;
+  attempt: number;
+  request: Json;
+  response: Json;
+  error?: string;
+  kind?: 'system' | 'user';
+  next_attempt?: string;
+  queue?: string;
+  priority?: number;
+  not_before?: string;
+  after?: RunRef & { on: string; ended?: string };
+  parent?: RunRef;
+  children?: (RunRef & { ended?: string })[];
+  cleanup_errors?: string[];
+  progress?: number;
+  progress_text?: string;
+  created_at: string;
+  at: string;
+}
+
+export interface RunPage {
+  runs: Run[];
+  next?: string;
+}
+
+export interface RunSpan {
+  kind: 'delay' | 'wait' | 'queue' | 'attempt' | 'backoff' | 'join' | 'pause';
+  step: string;
+  attempt: number;
+  from: string;
+  to?: string;
+  outcome: string;
+  error?: string;
+}
+
+export interface RunTimeline {
+  run: Run;
+  spans: RunSpan[];
+  truncated: boolean;
+}
+
 export interface Stats {
   transitions: number;
   commits: number;

@@ -9,7 +9,7 @@ import { Icon, type IconName } from './icons';
 import { machines, now } from './live';
 import { Link } from './router';
 import { useStore } from './store';
-import type { Definition, Json } from './types';
+import type { Definition, Json, Run, RunRef } from './types';
 
 let arrived = false;
 
@@ -129,6 +129,49 @@ export function KeyLink({ machine, name }: { machine: string; name: string }) {
     <Link to={instancePath(machine, name)} class="mono key">
       {name || '(empty)'}
     </Link>
+  );
+}
+
+export function runPath(run: RunRef): string {
+  return `/runs/${encodeURIComponent(run.flow)}/${encodeURIComponent(run.id)}`;
+}
+
+export function RunLink({ run, withFlow }: { run: RunRef; withFlow?: boolean }) {
+  return (
+    <Link to={runPath(run)} class="mono key">
+      {withFlow && <span class="quiet">{run.flow}/</span>}
+      {run.id}
+    </Link>
+  );
+}
+
+/** The status of a run in the colour of its state. */
+export function RunChip({ run }: { run: Pick<Run, 'flow' | 'state' | 'status'> }) {
+  const look = tint(useDefinition(run.flow), run.state);
+  const bad = run.state === 'failed' || run.state === 'aborted';
+  return (
+    <span class={`chip ${bad ? 'bad' : ''}`} title={run.status === run.state ? undefined : `state ${run.state}`}>
+      <i class={look.class} style={look.style} />
+      {run.status.replaceAll('_', ' ')}
+    </span>
+  );
+}
+
+/** How far a step is, from 0 to 1. */
+export function ProgressBar({ value, label }: { value: number; label: string }) {
+  const percent = Math.round(Math.min(1, Math.max(0, value)) * 100);
+  return (
+    <div class="bar progress" role="progressbar" aria-label={label} aria-valuemin={0} aria-valuemax={100} aria-valuenow={percent}>
+      <i class="tint" style={{ flex: `0 0 ${percent}%` }} />
+    </div>
+  );
+}
+
+export function NoFlows() {
+  return (
+    <Empty icon="runs" title="No flows yet">
+      A flow is a list of durable steps. A program adds one with <code>Flows::add</code>, and <code>--demo</code> brings one; docs/concepts/flow.md tells how.
+    </Empty>
   );
 }
 

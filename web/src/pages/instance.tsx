@@ -4,11 +4,11 @@ import { Problem, at, call, get, identity, may, write } from '../api';
 import { changes } from '../diff';
 import { clockTime, count, due, moment } from '../format';
 import { Icon } from '../icons';
-import { followLog, now, useResource } from '../live';
+import { flows, followLog, now, useResource } from '../live';
 import { Link } from '../router';
 import { useStore } from '../store';
 import type { HistoryPage, Instance, Json, LogEntry } from '../types';
-import { Ago, Card, Code, Empty, Field, Heading, Refusal, Skeleton, StateBadge, brief, takeFocus, useAction } from '../ui';
+import { Ago, Card, Code, Empty, Field, Heading, Refusal, Skeleton, StateBadge, brief, runPath, takeFocus, useAction } from '../ui';
 
 const kPage = 50;
 const kChanges = 8;
@@ -295,6 +295,7 @@ export function InstancePage({ machine, name }: { machine: string; name: string 
   };
   useEffect(() => followLog({ machine, key: name }, {}, { entry: changed, skipped: changed }), [machine, name]);
   const instance = loaded.data;
+  const isFlow = useStore(flows)?.some((flow) => flow.name === machine);
   const values = beside.data?.values ?? {};
   const above = <Link to={`/machines/${encodeURIComponent(machine)}`}>{machine}</Link>;
   if (loaded.error && !instance) {
@@ -313,6 +314,11 @@ export function InstancePage({ machine, name }: { machine: string; name: string 
   return (
     <>
       <Heading title={name} mono above={above}>
+        {isFlow && (
+          <Link to={runPath({ flow: machine, id: name })} class="button">
+            Show as a run
+          </Link>
+        )}
         {instance && (
           <span class="now" role="status" aria-label="State">
             <StateBadge machine={machine} state={instance.state} />

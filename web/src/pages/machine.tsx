@@ -4,7 +4,7 @@ import { Problem, at, call, may } from '../api';
 import type { Step } from '../diagram';
 import { clockTime, count } from '../format';
 import { Icon } from '../icons';
-import { followLog, machines, stats } from '../live';
+import { flows, followLog, machines, stats } from '../live';
 import { Link, go } from '../router';
 import { useStore } from '../store';
 import type { Definition, Instance, LogEntry } from '../types';
@@ -171,6 +171,7 @@ function Recent({ seen }: { seen: Seen[] }) {
 export function MachinePage({ name }: { name: string }) {
   const known = useStore(machines);
   const live = useStore(stats);
+  const isFlow = useStore(flows)?.some((flow) => flow.name === name);
   const { seen, moving } = useSteps(name);
   const Diagram = useModule(() => import('../diagram'));
   const machine = known?.find((candidate) => candidate.name === name);
@@ -188,11 +189,16 @@ export function MachinePage({ name }: { name: string }) {
   const total = Object.values(counts).reduce((sum, value) => sum + value, 0);
   return (
     <>
-      <Heading title={name} mono above="Machine">
+      <Heading title={name} mono above={isFlow ? 'Machine of a flow' : 'Machine'}>
+        {isFlow && (
+          <Link to={`/runs?flow=${encodeURIComponent(name)}&finished=any`} class="button">
+            Runs
+          </Link>
+        )}
         <Link to={`/instances?machine=${encodeURIComponent(name)}&finished=any`} class="button">
           {count(total)} instances
         </Link>
-        {machine && may('operator') && <Begin machine={name} />}
+        {machine && !isFlow && may('operator') && <Begin machine={name} />}
       </Heading>
       <Card title="State diagram" aside={<span class="quiet">A state leads to its instances</span>}>
         {machine && Diagram ? <Diagram definition={machine.definition} counts={counts} steps={moving} /> : <Skeleton lines={6} />}

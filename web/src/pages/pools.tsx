@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { at, call, get, may } from '../api';
 import { count } from '../format';
@@ -6,7 +7,7 @@ import { useResource } from '../live';
 import type { Pool } from '../types';
 import { Card, Empty, Heading, Refusal, Skeleton, useAction } from '../ui';
 
-function PoolCard({ pool, onChanged }: { pool: Pool; onChanged(): void }) {
+export function PoolCard({ pool, onChanged, children }: { pool: Pool; onChanged(): void; children?: ComponentChildren }) {
   const [size, setSize] = useState('');
   const resize = useAction(async () => {
     await call('PUT', `/v1/pools${at(pool.name)}`, { size: Number(size) });
@@ -36,6 +37,7 @@ function PoolCard({ pool, onChanged }: { pool: Pool; onChanged(): void }) {
           <button disabled={resize.busy || !size}>Resize</button>
         </form>
       )}
+      {children}
     </Card>
   );
 }

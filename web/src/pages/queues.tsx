@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+import { get, may, query } from '../api';
+import { lineOf } from '../flow';
+import { count } from '../format';
+import { flows, useLog, useResource } from '../live';
+import { Link } from '../router';
+import { useStore } from '../store';
+import type { Pool, Run, RunPage } from '../types';
+import { Ago, Card, Empty, Heading, NoFlows, Refusal, RunChip, RunLink, Skeleton } from '../ui';
+import { PoolCard } from './pools';
+
+const kAsked = 500;
+const kShown = 20;
+
+function Line({ runs, name }: { runs: Run[]; name: string }) {
+  return (
+    <div class="table-place">
+      <table class="queue-line" aria-label={`Waiting for ${name}, the first to come first`}>
+        <thead>
+          <tr>
+            <th>Place</th>
+            <th class="fill">Run</th>
+            <th class="end">Priority</th>
+            <th class="end">Age</th>
+          </tr>
+        </thead>
+        <tbody>
+          {runs.slice(0, kShown).map((run, index) => (
+            <tr key={`${run.flow} ${run.id}`}>
+              <td class="number quiet">{index + 1}</td>
+              <td class="fill">
+                <div class="one-line">
+                  <RunLink run={run} withFlow />
+                </div>
+              </td>
+              <td class="end number">{run.priority ?? 0}</td>
+              <td class="end quiet number">
+                <Ago time={run.created_at} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Admitted({ runs }: { runs: Run[] }) {
+  if (runs.length === 0) return null;
+  return (
+    <>
+      <h3>Their turn</h3>
+      <ul class="admitted">
+        {runs.slice(0, kShown).map((run) => (
+          <li key={`${run.flow} ${run.id}`}>
+            <RunLink run={run} withFlow />
+            <RunChip run={run} />
+          </li>
+        ))}
+        {runs.length > kShown && <li class="quiet">and {count(runs.length - kShown)} more</li>}
+      </ul>
+    </>
+  );
+}
+
+const notInLine = ['delayed', 'waiting', 'paused', 'fresh'];
+
+function Queue({ pool, page, onChanged }: { pool: Pool; page: RunPage | undefined; onChanged(): void }) {
+  const runs = page?.runs ?? [];
+  const waiting = lineOf(runs);
+  const later = runs.filter((run) => notInLine.includes(run.state));
+  const going = runs.filter((run) => run.status !== 'queued' && !notInLine.includes(run.state));
+  return (
+    <PoolCard pool={pool} onChanged={onChanged}>
+      <div class="queue">
+        {!page && <Skeleton lines={3} />}
+        {page && <Admitted runs={going} />}
+        {page && waiting.length === 0 && (
+          <p class="quiet">
+            {going.length === 0 ? 'No run stands in this queue.' : 'No run waits for its turn.'}
+            {/* Work stands in the same line, without a run of its own. */}
+            {pool.waiting > 0 && ' Those who wait are work of machines or of single steps.'}
+          </p>
+        )}
+        {waiting.length > 0 && (
+          <>
+            <h3>Waiting</h3>
+            <Line runs={waiting} name={pool.name} />
+          </>
+        )}
+        {waiting.length > kShown && <p class="quiet small">and {count(waiting.length - kShown)}{page?.next ? ' or more' : ''} behind them</p>}
+        {later.length > 0 && <p class="quiet small">{count(later.length)} not in line yet: delayed, paused or after another run</p>}
+      </div>
+    </PoolCard>
+  );
+}
+
+async function loadQueues(signal: AbortSignal): Promise<{ pools: Pool[]; lines: Map<string, RunPage> }> {
+  const { pools } = await get<{ pools: Pool[] }>('/v1/pools', signal);
+  const pages = await Promise.all(pools.map(async ({ name }) => [name, await get<RunPage>(`/v1/runs${query({ queue: name, limit: kAsked })}`, signal)] as const));
+  return { pools, lines: new Map(pages) };
+}
+
+export function QueuesPage() {
+  const known = useStore(flows);
+  const page = useResource('queues', loadQueues, 2000);
+  const only = known?.length === 1 ? (known[0]?.name ?? '') : '';
+  useLog(only ? { machine: only } : {}, page.touch, (entry) => Boolean(known?.some(({ name }) => name === entry.machine)));
+  // Pools that runs stand in come first; the others limit work.
+  const length = (pool: Pool) => Math.min(1, page.data?.lines.get(pool.name)?.runs.length ?? 0);
+  const pools = page.data?.pools.toSorted((one, other) => length(other) - length(one));
+  return (
+    <>
+      <Heading title="Queues" />
+      {page.error && <Refusal problem={page.error} />}
+      {!pools && !page.error && <Skeleton lines={5} />}
+      {pools?.length === 0 && (
+        <Card>
+          {known?.length === 0 ? (
+            <NoFlows />
+          ) : (
+            <Empty icon="queues" title="No queues">
+              A queue is a permit pool that runs name when they start: engine.pools in pawl.yaml.
+            </Empty>
+          )}
+        </Card>
+      )}
+      <div class="grid queues">
+        {pools?.map((pool) => <Queue key={pool.name} pool={pool} page={page.data?.lines.get(pool.name)} onChanged={page.reload} />)}
+      </div>
+      {pools && pools.length > 0 && (
+        <p class="quiet">
+          {may('operator') ? 'A higher priority goes first. A new size holds until the next start; pawl.yaml says what holds then.' : 'Resizing a queue needs the role operator.'}{' '}
+          <Link to="/runs">All runs</Link>
+        </p>
+      )}
+    </>
+  );
+}
