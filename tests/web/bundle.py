@@ -3,8 +3,8 @@
 """Checks that web/dist is what its sources give, that it is small, and that it needs nothing from elsewhere.
 
     bundle.py <root>                       without Node: by the recorded digest of the sources
-    bundle.py <root> --rebuild <build>     builds it anew below the build directory and compares; ends with 77
-                                           where npm is absent
+    bundle.py <root> --rebuild <build>     builds it anew below the build directory, compares, and runs the tests
+                                           of its logic beside this file; ends with 77 where npm is absent
 """
 import gzip
 import hashlib
@@ -20,6 +20,7 @@ SKIPPED = 77
 PATIENCE = 240
 UNREACHABLE = r"ENOTFOUND|EAI_AGAIN|ECONN|ETIMEDOUT|ENETUNREACH|ERR_SOCKET"
 TOP = ["index.html", "package-lock.json", "package.json", "tsconfig.json", "vite.config.ts"]
+UNITS = ["src/flow.ts", "src/format.ts"]
 ADVICE = "run `npm ci --ignore-scripts && npm run build` in web/ and commit web/dist"
 
 
@@ -92,6 +93,20 @@ def rebuild(web, place):
     for name in sorted(committed.keys() | built.keys()):
         if committed.get(name) != built.get(name):
             yield f"{name} in web/dist is not what building gives; {ADVICE}"
+    yield from run_units(place)
+
+
+def run_units(place):
+    """The tests use what needs no page, as plain JavaScript."""
+    units = place / "units"
+    for file in pathlib.Path(__file__).parent.glob("*.test.js"):
+        units.mkdir(exist_ok=True)
+        shutil.copy(file, units / file.name)
+    for command in (["node_modules/.bin/esbuild", *UNITS, "--bundle", "--format=esm", "--outdir=units", "--log-level=warning"],
+                    ["node", "--test", "--test-reporter=spec", "units"]):
+        done = subprocess.run(command, cwd=place, check=False, capture_output=True, text=True, timeout=PATIENCE)
+        if done.returncode != 0:
+            yield f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}"
 
 
 def main():
