@@ -83,7 +83,10 @@ Result<RunPage> Flows::list(const RunQuery& query) const {
     wanted.limit = limit - page.runs.size();
     PAWL_TRY(const auto found, engine->list(wanted));
     for (const auto& instance : found.instances) {
-      if (core_->flows().contains(instance.machine)) page.runs.push_back(core_->to_run(instance));
+      if (!core_->flows().contains(instance.machine)) continue;
+      auto& run = page.runs.emplace_back(core_->to_run(instance));
+      if (run.finished) continue;
+      if (const auto values = engine->ephemerals(instance.machine, instance.key)) add_progress(run, *values);
     }
     page.next = found.next;
     if (found.next.empty()) break;

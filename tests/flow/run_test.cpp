@@ -181,6 +181,8 @@ TEST_F(FlowRunTest, ProgressIsShownForTheStepThatReportsIt) {
   EXPECT_EQ(run.status, "retrying");
   EXPECT_EQ(run.progress, 0.25);
   EXPECT_EQ(run.progress_text, "2 of 8");
+  const auto listed = flows().list({.flow = "letters"}).value();
+  EXPECT_EQ(listed.runs.front().progress, 0.25);
   EXPECT_EQ(ended("x").progress, std::nullopt);
 }
 
