@@ -83,16 +83,20 @@ export function beginLooking(): void {
   void step().then(lookBack);
 }
 
+/** A program without flows has no routes for them either, so they are asked for where a machine is that of one. */
+function isOfFlow({ definition }: Machine): boolean {
+  return definition.initial === 'fresh' && definition.states.some((state) => state.name === 'handed_off');
+}
+
 /** What does not change while the server runs. */
 export async function loadStructure(): Promise<void> {
-  const [known, running, defined] = await Promise.all([
+  const [known, running] = await Promise.all([
     get<{ machines: Machine[] }>('/v1/machines'),
     get<{ systems: System[] }>('/v1/systems'),
-    get<{ flows: Flow[] }>('/v1/flows'),
   ]);
   machines.set(known.machines);
   systems.set(running.systems);
-  flows.set(defined.flows);
+  flows.set(known.machines.some(isOfFlow) ? (await get<{ flows: Flow[] }>('/v1/flows')).flows : []);
 }
 
 export async function learnIdentity(): Promise<void> {

@@ -95,15 +95,20 @@ function Queue({ pool, page, onChanged }: { pool: Pool; page: RunPage | undefine
   );
 }
 
+async function loadLine(queue: string, signal: AbortSignal): Promise<RunPage> {
+  if (flows.get()?.length === 0) return { runs: [] };
+  return get<RunPage>(`/v1/runs${query({ queue, limit: kAsked })}`, signal);
+}
+
 async function loadQueues(signal: AbortSignal): Promise<{ pools: Pool[]; lines: Map<string, RunPage> }> {
   const { pools } = await get<{ pools: Pool[] }>('/v1/pools', signal);
-  const pages = await Promise.all(pools.map(async ({ name }) => [name, await get<RunPage>(`/v1/runs${query({ queue: name, limit: kAsked })}`, signal)] as const));
+  const pages = await Promise.all(pools.map(async ({ name }) => [name, await loadLine(name, signal)] as const));
   return { pools, lines: new Map(pages) };
 }
 
 export function QueuesPage() {
   const known = useStore(flows);
-  const page = useResource('queues', loadQueues, 2000);
+  const page = useResource(known ? 'queues' : '', loadQueues, 2000);
   const only = known?.length === 1 ? (known[0]?.name ?? '') : '';
   useLog(only ? { machine: only } : {}, page.touch, (entry) => Boolean(known?.some(({ name }) => name === entry.machine)));
   // Pools that runs stand in come first; the others limit work.
