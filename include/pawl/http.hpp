@@ -127,8 +127,10 @@ struct Route {
   std::string response{};                         ///< JSON schema of the answer; empty: not JSON
   std::string content_type = "application/json";  ///< of the answer
   int success = 200;                              ///< the status of an answer that is no error
+  int other_success = 0;                          ///< another one, for the same schema; 0: none
   std::vector<Code> errors{};                     ///< what it may be refused with, besides what any may
   bool takes_request_id = false;                  ///< honours the header Idempotency-Key
+  bool audited = true;                            ///< false: what it changes is not worth a line of the log
   Handler run{};                                  ///< runs on a worker thread and may block
   Handler run_fast{};        ///< in place of `run`: runs on the I/O thread, must not block
   AsyncHandler run_async{};  ///< in place of `run`: answers later

@@ -27,6 +27,7 @@
 namespace pawl {
 
 class Auth;
+class Flows;
 class System;
 
 /// What a client may cost the server. Beyond them a request is refused and nothing is changed.
@@ -54,6 +55,7 @@ struct ServerOptions {
   bool allow_insecure = false;     ///< listen beyond loopback without auth and TLS
   Auth* auth = nullptr;            ///< who may do what; without it everybody may do everything
   std::vector<System*> systems{};  ///< they must outlive the server
+  Flows* flows = nullptr;          ///< attached to the engine; must outlive the server. Without: no runs
   std::string backups{};           ///< directory for the backups that administrators ask for; empty: none
   Logger log{};
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What a system brings to the server: machines, tables, routes, verbs of the command, metrics, a page.
+/// What a system brings to the server: machines, flows, tables, routes, verbs of the command, metrics, a
+/// page.
 ///
 ///     class Hello final : public pawl::System {
 ///      public:
@@ -29,6 +30,8 @@
 
 namespace pawl {
 
+class Flows;
+
 /// `pawl <system> <verb> [argument…]`.
 struct Verb {
   std::string name;
@@ -42,10 +45,10 @@ struct Page {
   std::string script;
 };
 
-/// Made in `main` and given to the server. The order of the calls: `add_machines`, `tables` and `pools`
-/// before the engine opens; `start` when it is open, which is after interrupted work has begun to run again;
-/// `routes` and `page` when the server starts; then `write_metrics` from any thread; `stop` before the engine
-/// closes.
+/// Made in `main` and given to the server. The order of the calls: `add_flows`, `add_machines`, `tables` and
+/// `pools` before the engine opens; `start` when it is open and the flows are attached to it, which is after
+/// interrupted work and steps have begun to run again; `routes` and `page` when the server starts; then
+/// `write_metrics` from any thread; `stop` before the flows are detached and the engine closes.
 class System {
  public:
   System() = default;
@@ -57,6 +60,8 @@ class System {
   virtual std::string name() const = 0;
   virtual std::string summary() const { return {}; }
 
+  /// Its flows. They are there until the system is destroyed; from `start` to `stop` it may start runs.
+  virtual void add_flows(Flows&) {}
   virtual void add_machines(Machines&) {}
   /// Statements that make its tables; run at every start, so written with IF NOT EXISTS.
   virtual std::vector<Sql> tables() const { return {}; }

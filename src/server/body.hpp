@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pawl/error.hpp"
 #include "pawl/http.hpp"
@@ -26,12 +28,29 @@ class Body {
   Result<std::string> text(std::string_view name) const;
   Result<std::string> text_or(std::string_view name, std::string_view otherwise) const;
   Result<std::optional<std::int64_t>> integer(std::string_view name) const;
+  Result<std::optional<double>> number(std::string_view name) const;
+  /// Such as "10s". Error: also `invalid_argument`.
+  Result<std::optional<Duration>> duration(std::string_view name) const;
+  Result<std::vector<std::string>> texts(std::string_view name) const;
   /// An object as JSON text; "{}" where it is absent.
   Result<std::string> object(std::string_view name) const;
+  /// Any value as JSON text; nothing where it is absent.
+  std::optional<std::string> value(std::string_view name) const;
+  /// An object inside, as strictly as this one; nothing where it is absent.
+  Result<std::optional<Body>> inner(std::string_view name,
+                                    std::initializer_list<std::string_view> known) const;
 
  private:
-  explicit Body(JsonDocument document) : document_(std::move(document)) {}
-  JsonDocument document_;
+  Body(std::shared_ptr<const JsonDocument> document, JsonValue root, std::string path)
+      : document_(std::move(document)), root_(root), path_(std::move(path)) {}
+  static Result<Body> make(std::shared_ptr<const JsonDocument> document, JsonValue root, std::string path,
+                           std::initializer_list<std::string_view> known);
+  std::string place(std::string_view name) const;
+  Error wrong_type(std::string_view name, std::string_view expected, const JsonValue& got) const;
+
+  std::shared_ptr<const JsonDocument> document_;
+  JsonValue root_;
+  std::string path_;  // "$", "$.after"
 };
 
 // Parameters of a query. Error: `invalid_argument`, with the name.
@@ -39,6 +58,7 @@ Result<std::size_t> limit_parameter(const http::Request& request, std::size_t ot
 Result<std::int64_t> integer_parameter(const http::Request& request, std::string_view name);
 Result<std::optional<Time>> time_parameter(const http::Request& request, std::string_view name);
 Result<std::optional<bool>> boolean_parameter(const http::Request& request, std::string_view name);
+Result<std::optional<Duration>> duration_parameter(const http::Request& request, std::string_view name);
 
 /// The header Idempotency-Key as a request id; empty where there is none.
 Result<std::string> request_id(const http::Request& request);

@@ -144,6 +144,14 @@ void write_http(MetricsText& out, const Router& router, const WireCounters* wire
       .sample(number(wire->broken));
 }
 
+void write_flows(MetricsText& out, const Flows& flows) {
+  out.counter("pawl_flow_steps_total", "Ends of attempts at steps, by their outcome.");
+  for (const auto& [flow, step, outcome, count] : flows.counts()) {
+    if (!step.empty())
+      out.sample({{"flow", flow}, {"step", step}, {"outcome", outcome}}, static_cast<double>(count));
+  }
+}
+
 void write_process(MetricsText& out) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -170,10 +178,11 @@ void write_process(MetricsText& out) {
 }  // namespace
 
 std::string metrics(Engine& engine, const Router& router, const Hub& hub, const WireCounters* wire,
-                    const std::vector<System*>& systems) {
+                    const std::vector<System*>& systems, const Flows* flows) {
   MetricsText out;
   out.gauge("pawl_build_info", "The version that runs.").sample({{"version", PAWL_VERSION}}, 1);
   write_engine(out, engine, hub);
+  if (flows != nullptr) write_flows(out, *flows);
   write_http(out, router, wire);
   write_process(out);
   for (auto* system : systems) system->write_metrics(engine, out);

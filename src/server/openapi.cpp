@@ -54,10 +54,13 @@ std::set<Code> errors_of(const http::Route& route) {
 }
 
 void write_responses(JsonWriter& out, const http::Route& route) {
-  out.key("responses").begin_object().key(std::to_string(route.success)).begin_object();
-  out.key("description").string("done");
-  if (route.success != 204) write_content(out, route.content_type, route.response);
-  out.end_object();
+  out.key("responses").begin_object();
+  for (const int success : {route.success, route.other_success}) {
+    if (success == 0) continue;
+    out.key(std::to_string(success)).begin_object().key("description").string("done");
+    if (success != 204) write_content(out, route.content_type, route.response);
+    out.end_object();
+  }
   std::map<int, std::string> by_status;
   for (const auto code : errors_of(route)) {
     auto& text = by_status[status_of(code)];

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "pawl/definition.hpp"
+#include "pawl/flows.hpp"
 #include "pawl/instance.hpp"
 #include "pawl/json.hpp"
 
@@ -16,6 +17,14 @@ void write_instance(JsonWriter& out, const Instance& instance, const Definition*
 void write_event(JsonWriter& out, const LogEvent& event);
 void write_machine(JsonWriter& out, const Definition& definition,
                    const std::map<std::string, std::size_t>& counts);
+
+void write_run(JsonWriter& out, const Run& run);
+void write_span(JsonWriter& out, const RunSpan& span);
+void write_flow(JsonWriter& out, const FlowDefinition& flow,
+                const std::map<std::string, std::size_t>& counts);
+
+/// A segment of a path, such as a key with a slash.
+std::string encode_percent(std::string_view text);
 
 std::string etag(const Instance& instance);
 

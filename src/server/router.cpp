@@ -243,7 +243,7 @@ void Router::handle(http::Request request, std::move_only_function<void(http::Re
   request.parameters = std::move(match->parameters);
   const auto prepared = prepare(request, entry.route);
   std::shared_ptr<http::Request> audited;  // what the audit tells of it
-  if (audit_ && entry.route.method != http::Method::get) {
+  if (audit_ && entry.route.audited && entry.route.method != http::Method::get) {
     audited = std::make_shared<http::Request>(http::Request{.method = request.method,
                                                             .path = request.path,
                                                             .remote = request.remote,

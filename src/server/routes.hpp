@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "pawl/engine.hpp"
+#include "pawl/flows.hpp"
 #include "pawl/http.hpp"
 #include "server/hub.hpp"
 #include "server/router.hpp"
 #include "server/transport.hpp"
+#include "server/waits.hpp"
 
 namespace pawl::server {
 
@@ -25,6 +27,12 @@ std::vector<http::Route> machine_routes(Engine& engine);
 std::vector<http::Route> instance_routes(Engine& engine);
 std::vector<http::Route> event_routes(Hub& hub);
 std::vector<http::Route> operating_routes(Engine& engine);
+/// What flows there are, and the start of their runs.
+std::vector<http::Route> flow_routes(Engine& engine, Flows& flows, Waits& waits);
+/// Runs: look at them, wait for them, cancel, pause, resume and retry them.
+std::vector<http::Route> run_routes(Flows& flows, Waits& waits);
+/// Steps that are done elsewhere.
+std::vector<http::Route> lease_routes(Flows& flows, Waits& waits);
 /// `draining` tells whether the server is about to stop.
 std::vector<http::Route> health_routes(Engine& engine, const std::atomic<bool>& draining);
 
@@ -33,6 +41,6 @@ Result<std::string> openapi(const std::vector<Router::Entry>& entries);
 
 /// What Prometheus reads.
 std::string metrics(Engine& engine, const Router& router, const Hub& hub, const WireCounters* wire,
-                    const std::vector<System*>& systems);
+                    const std::vector<System*>& systems, const Flows* flows);
 
 }  // namespace pawl::server

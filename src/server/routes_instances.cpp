@@ -22,17 +22,6 @@ const Definition* find_definition(const Engine& engine, std::string_view machine
   return found == all.end() ? nullptr : *found;
 }
 
-std::string encode_percent(std::string_view text) {
-  std::string encoded;
-  for (const char byte : text) {
-    const bool plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-                       (byte >= '0' && byte <= '9') || byte == '-' || byte == '.' || byte == '_' ||
-                       byte == '~';
-    encoded += plain ? std::string(1, byte) : fmt::format("%{:02X}", static_cast<unsigned char>(byte));
-  }
-  return encoded;
-}
-
 Result<http::Response> instance_response(const Engine& engine, const Instance& instance, int status) {
   JsonWriter out;
   write_instance(out, instance, find_definition(engine, instance.machine));

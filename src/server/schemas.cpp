@@ -187,6 +187,113 @@ std::vector<Named> api_schemas() {
   };
 }
 
+constexpr std::string_view kRun = R"(
+  flow {"type":"string"}
+  id {"type":"string"}
+  run {"type":"string"}
+  state {"type":"string"}
+  status {"type":"string"}
+  finished {"type":"boolean"}
+  generation {"type":"integer"}
+  step {"type":"string"}
+  attempt {"type":"integer"}
+  request {}
+  response {}
+  error? {"type":"string"}
+  kind? {"type":"string","enum":["system","user"]}
+  next_attempt? {"type":"string","format":"date-time"}
+  queue? {"type":"string"}
+  priority? {"type":"integer"}
+  not_before? {"type":"string","format":"date-time"}
+  after? {"$ref":"#/components/schemas/Upstream"}
+  parent? {"$ref":"#/components/schemas/RunRef"}
+  children? {"type":"array","items":{"$ref":"#/components/schemas/ChildRun"}}
+  cleanup_errors? {"type":"array","items":{"type":"string"}}
+  progress? {"type":"number","minimum":0,"maximum":1}
+  progress_text? {"type":"string"}
+  created_at {"type":"string","format":"date-time"}
+  at {"type":"string","format":"date-time"}
+  attached? {"type":"boolean"}
+)";
+
+constexpr std::string_view kRunStart = R"(
+  request? {"type":"object"}
+  id? {"type":"string"}
+  queue? {"type":"string"}
+  priority? {"type":["integer","null"]}
+  delay? {"type":"string"}
+  after? {"$ref":"#/components/schemas/RunRef"}
+  on? {"type":"string","enum":["success","always","failure"]}
+  parent? {"$ref":"#/components/schemas/RunRef"}
+  from? {"type":"string"}
+)";
+
+std::vector<Named> lease_schemas() {
+  return {
+      {"Claim", object(R"(steps? {"type":"array","items":{"type":"string"}}
+                          wait? {"type":"string"}
+                          worker? {"type":"string"})")},
+      {"Lease", object(R"(machine {"type":"string"}
+                          key {"type":"string"}
+                          number {"type":"integer"}
+                          attempt {"type":"integer"})")},
+      {"ClaimedStep", object(R"(lease? {"$ref":"#/components/schemas/Lease"}
+                                run? {"type":"string"}
+                                step {"type":["string","null"]}
+                                request? {}
+                                response? {}
+                                request_id? {"type":"string"}
+                                duration? {"type":"string"})")},
+      {"Heartbeat", object(R"(lease {"$ref":"#/components/schemas/Lease"}
+                              progress? {"type":["number","null"],"minimum":0,"maximum":1}
+                              text? {"type":"string"})")},
+      {"LeaseStatus", object("duration {\"type\":\"string\"}\nstop {\"type\":\"boolean\"}")},
+      {"Completion", object(R"(lease {"$ref":"#/components/schemas/Lease"}
+                 outcome {"type":"string","enum":["done","handoff","abort","unrecoverable","rewind","again"]}
+                 reason? {"type":"string"}
+                 step? {"type":"string"}
+                 kind? {"type":"string","enum":["system","user"]}
+                 response? {})")},
+      {"Completed", object("")},
+  };
+}
+
+std::vector<Named> flow_schemas() {
+  return {
+      {"FlowStep", object(R"(name {"type":"string"}
+                             remote {"type":"boolean"}
+                             undo {"type":"boolean"}
+                             finalizer {"type":"boolean"})")},
+      {"Flow", object("name {\"type\":\"string\"}\nsteps " + list_of("FlowStep") + "\ncounts " +
+                      schema_ref("Counts"))},
+      {"Flows", object("flows " + list_of("Flow"))},
+      {"RunRef", object("flow {\"type\":\"string\"}\nid {\"type\":\"string\"}")},
+      {"Upstream", object(R"(flow {"type":"string"}
+                             id {"type":"string"}
+                             on {"type":"string","enum":["success","always","failure"]}
+                             ended? {"type":"string"})")},
+      {"ChildRun", object(R"(flow {"type":"string"}
+                             id {"type":"string"}
+                             ended? {"type":"string"})")},
+      {"Run", object(kRun)},
+      {"Runs", object("runs " + list_of("Run") + "\nnext? {\"type\":\"string\"}")},
+      {"RunStart", object(kRunStart)},
+      {"RunSpan",
+       object(R"(kind {"type":"string","enum":["delay","wait","queue","attempt","backoff","join","pause"]}
+                 step {"type":"string"}
+                 attempt {"type":"integer"}
+                 from {"type":"string","format":"date-time"}
+                 to? {"type":"string","format":"date-time"}
+                 outcome {"type":"string"}
+                 error? {"type":"string"})")},
+      {"RunTimeline", object("run " + schema_ref("Run") + "\nspans " + list_of("RunSpan") +
+                             "\ntruncated {\"type\":\"boolean\"}")},
+      {"RunCancel", object(R"(reason? {"type":"string"})")},
+      {"RunPause", object("")},
+      {"RunRetry", object(R"(step? {"type":"string"})")},
+  };
+}
+
 }  // namespace
 
 std::string schema_ref(std::string_view name) {
@@ -196,7 +303,8 @@ std::string schema_ref(std::string_view name) {
 const std::vector<Named>& schemas() {
   static const auto kSchemas = [] {
     auto all = api_schemas();
-    for (auto& schema : auth_schemas()) all.push_back(std::move(schema));
+    for (const auto& more : {flow_schemas(), lease_schemas(), auth_schemas()})
+      all.insert(all.end(), more.begin(), more.end());
     return all;
   }();
   return kSchemas;

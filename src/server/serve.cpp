@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "pawl/auth.hpp"
+#include "pawl/flows.hpp"
 #include "pawl/server.hpp"
 #include "server/names.hpp"
 
@@ -57,7 +58,8 @@ Result<std::vector<System*>> choose(const Config& config,
 }
 
 Result<std::unique_ptr<Engine>> open_engine(Runtime& runtime, const Config& config,
-                                            const std::vector<System*>& systems, const Logger& log) {
+                                            const std::vector<System*>& systems, Flows& flows,
+                                            const Logger& log) {
   std::error_code failure;
   std::filesystem::create_directories(config.data, failure);
   if (failure) {
@@ -69,13 +71,37 @@ Result<std::unique_ptr<Engine>> open_engine(Runtime& runtime, const Config& conf
   options.store = "sqlite:" + (std::filesystem::path(config.data) / "pawl.db").string();
   options.log = log;
   for (auto* system : systems) {
+    system->add_flows(flows);
     system->add_machines(machines);
     for (auto& table : system->tables()) options.schema.push_back(std::move(table));
     // What the configuration says of a pool comes before what its system says.
     options.pools.merge(system->pools());
   }
+  PAWL_CHECK(flows.validate());
+  flows.add_machines(machines);
   return Engine::open(runtime, std::move(machines), std::move(options));
 }
+
+/// Flows that are attached to the engine as long as this lives.
+class Attached {
+ public:
+  explicit Attached(Flows& flows) : flows_(flows) {}
+  ~Attached() { flows_.detach(); }
+  Attached(const Attached&) = delete;
+  Attached& operator=(const Attached&) = delete;
+
+  Result<void> begin(Engine& engine, const Logger& log) {
+    PAWL_TRY(const auto found, flows_.attach(engine));
+    for (const auto& [flow, step, runs, known] : found) {
+      // The flows themselves warn of runs at a step that nobody knows.
+      if (known) log.info("runs go on", {{"flow", flow}, {"step", step}, {"runs", runs}});
+    }
+    return {};
+  }
+
+ private:
+  Flows& flows_;
+};
 
 std::optional<Duration> watchdog_interval() {
   const char* text = std::getenv("WATCHDOG_USEC");
@@ -151,11 +177,15 @@ Result<void> serve(const Config& config, std::vector<std::unique_ptr<System>> av
   PAWL_TRY(const auto systems, choose(config, available));
   auto parts = systems;
   if (auth) parts.push_back(auth.get());
-  PAWL_TRY(const auto engine, open_engine(runtime, config, parts, log));
+  Flows flows(runtime, {.log = log});
+  PAWL_TRY(const auto engine, open_engine(runtime, config, parts, flows, log));
+  Attached attached(flows);
+  PAWL_CHECK(attached.begin(*engine, log));
   if (auth) PAWL_CHECK(auth->start(runtime, *engine));
   for (auto* system : systems) PAWL_CHECK(system->start(runtime, *engine));
   auto options = config.server;
   options.systems = systems;
+  options.flows = &flows;
   options.auth = auth.get();
   options.log = log;
   options.backups = (std::filesystem::path(config.data) / "backups").string();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "pawl/auth.hpp"
+#include "pawl/flows.hpp"
 #include "pawl/json.hpp"
 #include "pawl/system.hpp"
 #include "server/backups.hpp"
@@ -95,6 +96,7 @@ struct Server::Body {
     if (!options.backups.empty()) backups.emplace(with, on, options.backups);
   }
   ~Body() {
+    waits.close();
     if (transport) transport->stop();
   }
 
@@ -112,6 +114,7 @@ struct Server::Body {
   std::string document;  // OpenAPI
   server::Hub hub;
   std::optional<server::Backups> backups;
+  server::Waits waits;
   server::Router router;
   std::unique_ptr<server::Transport> transport;
 };
@@ -161,7 +164,7 @@ Result<void> Server::Body::add_own_routes() {
                            return http::Response{
                                .body = server::metrics(engine, router, hub,
                                                        transport ? &transport->counters() : nullptr,
-                                                       options.systems),
+                                                       options.systems, options.flows),
                                .content_type = "text/plain; version=0.0.4; charset=utf-8"};
                          }}));
   return router.add({.path = "/v1/openapi.json",
@@ -178,6 +181,11 @@ Result<void> Server::Body::add_routes() {
   std::vector<std::vector<http::Route>> all{server::machine_routes(engine), server::instance_routes(engine),
                                             server::event_routes(hub), server::operating_routes(engine),
                                             server::health_routes(engine, draining)};
+  if (options.flows != nullptr) {
+    all.push_back(server::flow_routes(engine, *options.flows, waits));
+    all.push_back(server::run_routes(*options.flows, waits));
+    all.push_back(server::lease_routes(*options.flows, waits));
+  }
   if (backups) all.push_back(backups->routes());
   if (options.auth != nullptr) all.push_back(options.auth->routes(engine));
   for (auto* system : options.systems) {
@@ -258,6 +266,7 @@ Result<void> Server::reload_certificate() { return body_->transport->reload_cert
 bool Server::drain(Duration most) {
   body_->draining = true;
   body_->hub.close();
+  body_->waits.close();
   return body_->transport->drain(most);
 }
 

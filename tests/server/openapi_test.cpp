@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "tests/server/parcels.hpp"
 #include "tests/server/world.hpp"
 
 namespace pawl::test {
@@ -153,6 +154,74 @@ std::vector<Case> writing_cases() {
   };
 }
 
+/// What must be there before: a run by its ULID, a lease, and the run "held", which is closing.
+std::vector<Case> flow_cases(const std::string& ulid, const std::string& lease) {
+  const std::string runs = "/v1/flows/parcel/runs";
+  const std::string claim = "/v1/flows/parcel/claim";
+  const std::string heartbeat = "/v1/leases/heartbeat";
+  const std::string complete = "/v1/leases/complete";
+  const std::string large = R"({"id":")" + std::string(5000, 'x') + "\"}";
+  const std::string none = R"({"machine":"nothing","key":"x","number":1,"attempt":1})";
+  const auto beat = fmt::format(R"({{"lease":{}}})", lease);
+  const auto end = [](const std::string& of) {
+    return fmt::format(R"({{"lease":{},"outcome":"done"}})", of);
+  };
+  std::vector<Case> cases{
+      {"list_flows", 200, "GET", "/v1/flows"},
+      {"start_run", 201, "POST", runs, R"({"id":"one","delay":"1h"})"},
+      {"start_run", 200, "POST", runs + "?wait=10s", R"({"id":"ended","request":{"grams":-1}})"},
+      {"start_run", 400, "POST", runs, R"({"idd":"one"})"},
+      {"start_run", 404, "POST", "/v1/flows/nothing/runs", "{}"},
+      {"start_run", 413, "POST", runs, large},
+      {"start_run", 415, "POST", runs, "{}", kText},
+      {"list_runs", 200, "GET", "/v1/runs"},
+      {"list_runs", 400, "GET", "/v1/runs?limit=0"},
+      {"list_runs", 404, "GET", "/v1/runs?flow=nothing"},
+      {"find_run", 200, "GET", "/v1/runs/" + ulid},
+      {"find_run", 400, "GET", "/v1/runs/x"},
+      {"find_run", 404, "GET", "/v1/runs/01BX5ZZKBKACTAV9WEVGEMMVRZ"},
+      {"get_run", 200, "GET", runs + "/one"},
+      {"get_run", 404, "GET", runs + "/nobody"},
+      {"wait_run", 200, "GET", runs + "/ended/wait"},
+      {"wait_run", 400, "GET", runs + "/one/wait?timeout=x"},
+      {"wait_run", 404, "GET", runs + "/nobody/wait"},
+      {"wait_run", 504, "GET", runs + "/one/wait?timeout=1ms"},
+      {"get_timeline", 200, "GET", runs + "/ended/timeline"},
+      {"get_timeline", 404, "GET", runs + "/nobody/timeline"},
+      {"claim_step", 200, "POST", claim, R"({"steps":["carry"]})"},
+      {"claim_step", 400, "POST", claim, R"({"wait":"x"})"},
+      {"claim_step", 404, "POST", "/v1/flows/nothing/claim", "{}"},
+      {"claim_step", 413, "POST", claim, large},
+      {"claim_step", 415, "POST", claim, "{}", kText},
+      {"keep_lease", 200, "POST", heartbeat, beat},
+      {"keep_lease", 400, "POST", heartbeat, "{}"},
+      {"keep_lease", 404, "POST", heartbeat, fmt::format(R"({{"lease":{}}})", none)},
+      {"complete_step", 200, "POST", complete, end(lease)},
+      {"complete_step", 400, "POST", complete, "{}"},
+      {"complete_step", 404, "POST", complete, end(none)},
+      {"complete_step", 409, "POST", complete, end(lease)},
+      {"keep_lease", 409, "POST", heartbeat, beat},
+  };
+  // In this order, so that each finds the run as it needs it.
+  for (const auto& [verb, conflict] : std::vector<std::pair<std::string, std::string>>{
+           {"pause", "one"}, {"resume", "one"}, {"retry", "held"}, {"cancel", "ended"}}) {
+    cases.push_back({verb + "_run", 200, "POST", runs + "/one/" + verb, "{}"});
+    cases.push_back({verb + "_run", 409, "POST", runs + "/" + conflict + "/" + verb, "{}"});
+    cases.push_back({verb + "_run", 400, "POST", runs + "/one/" + verb, R"({"wrong":1})"});
+    cases.push_back({verb + "_run", 404, "POST", runs + "/nobody/" + verb, "{}"});
+  }
+  for (const std::string verb : {"pause", "resume", "retry", "cancel"}) {
+    cases.push_back({verb + "_run", 413, "POST", runs + "/one/" + verb, large});
+    cases.push_back({verb + "_run", 415, "POST", runs + "/one/" + verb, "{}", kText});
+  }
+  for (const auto& [operation, target] : std::vector<std::pair<std::string, std::string>>{
+           {"keep_lease", heartbeat}, {"complete_step", complete}}) {
+    cases.push_back({operation, 413, "POST", target, large});
+    cases.push_back({operation, 415, "POST", target, "{}", kText});
+  }
+  return cases;
+}
+
 const std::string kLoginPassword = "correct horse battery";
 
 std::string login_body(std::string_view password) {
@@ -217,7 +286,9 @@ class Paged final : public System {
 
 class OpenApi : public testing::Test {
  protected:
-  OpenApi() : auth_(make_auth(three_failures())), world_(options(&paged_, auth_.get()), keeping_nothing()) {
+  OpenApi()
+      : auth_(make_auth(three_failures())),
+        world_(options({&paged_, &parcels_}, auth_.get()), keeping_nothing()) {
     const auto once = log_in(auth_->first_login()->password);
     world_.call("POST", "/v1/password",
                 fmt::format(R"({{"old":"{}","new":"{}"}})", auth_->first_login()->password, kLoginPassword),
@@ -248,17 +319,26 @@ class OpenApi : public testing::Test {
     const auto text = member(made.body, "token");
     return text.substr(1, text.size() - 2);
   }
+  /// What `flow_cases` needs.
+  std::vector<Case> prepared_flow_cases() {
+    const auto ulid = world_.flows.start("parcel", "{}", {.id = "carried"}).value().run;
+    const auto claimed = world_.call("POST", "/v1/flows/parcel/claim", R"({"wait":"10s"})", token_);
+    EXPECT_EQ(claimed.status, 200) << claimed.body;
+    world_.flows.start("parcel", R"({"grams":-1})", {.id = "held"}).value();
+    world_.engine->wait_for("parcel", "held", {"closing"}, std::chrono::seconds(10)).value();
+    return flow_cases(ulid, member(claimed.body, "lease"));
+  }
   static AuthOptions three_failures() {
     AuthOptions made;
     made.cheap_passwords = true;
     made.failures = 3;  // auth_cases counts on it
     return made;
   }
-  static ServerOptions options(System* system, Auth* auth) {
+  static ServerOptions options(std::vector<System*> systems, Auth* auth) {
     ServerOptions made;
     made.auth = auth;
     made.limits.body_bytes = 4096;
-    made.systems = {system};
+    made.systems = std::move(systems);
     return made;
   }
   static EngineOptions keeping_nothing() {
@@ -300,6 +380,7 @@ class OpenApi : public testing::Test {
   }
 
   Paged paged_;
+  Parcels parcels_;
   std::unique_ptr<Auth> auth_;
   World world_;
   std::string browser_;
@@ -318,6 +399,7 @@ TEST_F(OpenApi, EveryRouteAndEveryDocumentedRefusalIsWhatTheDocumentSays) {
   std::set<std::string> exercised{"change_password 200"};
   auto cases = reading_cases(old_cursor_);
   for (auto& wanted : writing_cases()) cases.push_back(std::move(wanted));
+  for (auto& wanted : prepared_flow_cases()) cases.push_back(std::move(wanted));
   for (auto& wanted : auth_cases(browser_, revocable_, auth_->make_login_code().value()))
     cases.push_back(std::move(wanted));
   for (const auto& wanted : cases) {

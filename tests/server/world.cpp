@@ -87,19 +87,25 @@ World::World(ServerOptions options, EngineOptions engine_options) {
   machines.add<door>();
   if (options.auth != nullptr) options.auth->add_machines(machines);
   for (auto* system : options.systems) {
+    system->add_flows(flows);
     system->add_machines(machines);
     for (auto& table : system->tables()) engine_options.schema.push_back(std::move(table));
+    engine_options.pools.merge(system->pools());
   }
+  flows.add_machines(machines);
   engine_options.store = "sqlite:" + (place / "pawl.db").string();
   engine_options.pools["uplink"] = 2;
   engine = Engine::open(runtime, std::move(machines), std::move(engine_options)).value();
   if (options.auth != nullptr) options.auth->start(runtime, *engine).value();
+  flows.attach(*engine).value();
+  options.flows = &flows;
   options.listen = "127.0.0.1:0";
   server = Server::start(runtime, *engine, std::move(options)).value();
 }
 
 World::~World() {
   server.reset();
+  flows.detach();
   engine.reset();
   std::filesystem::remove_all(place);
 }

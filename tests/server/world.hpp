@@ -16,6 +16,7 @@
 
 #include "pawl/auth.hpp"
 #include "pawl/engine.hpp"
+#include "pawl/flows.hpp"
 #include "pawl/json.hpp"
 #include "pawl/server.hpp"
 #include "pawl/system.hpp"
@@ -94,6 +95,7 @@ class World {
 
   std::filesystem::path place;
   ThreadRuntime runtime;
+  Flows flows{runtime};  // those of the systems
   std::unique_ptr<Engine> engine;
   std::unique_ptr<Server> server;
 };

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/flow_requests.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "server/names.hpp"
+
+namespace pawl::server {
+
+Result<const FlowDefinition*> find_flow(const Flows& flows, const http::Request& request) {
+  const auto& name = request.parameter("flow");
+  std::vector<std::string> known;
+  for (const auto* flow : flows.flows()) {
+    const auto& former = flow->former_names;
+    if (flow->name == name || std::ranges::find(former, name) != former.end()) return flow;
+    known.push_back(flow->name);
+  }
+  return fail(Code::unknown_machine, fmt::format("there is no flow \"{}\"{}; GET /v1/flows lists them",
+                                                 name.substr(0, 64), suggestion(name, known)));
+}
+
+Result<Duration> check_wait(Duration wait, std::string_view what) {
+  if (wait >= Duration::zero() && wait <= kLongestWait) return wait;
+  return fail(Code::invalid_argument,
+              fmt::format("{} is from 0s to {}, not {}", what, to_string(kLongestWait), to_string(wait)));
+}
+
+Result<http::Response> run_response(const Run& run, int status) {
+  JsonWriter out;
+  write_run(out, run);
+  PAWL_TRY(auto response, http::json(out.take(), status));
+  if (status == 201) {
+    response.headers.emplace_back(
+        "Location", fmt::format("/v1/flows/{}/runs/{}", encode_percent(run.flow), encode_percent(run.id)));
+  }
+  return response;
+}
+
+}  // namespace pawl::server

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// /v1/runs and /v1/flows/{flow}/runs/{id}: look at runs, wait for them, change their course.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
+#include "pawl/names.hpp"
+#include "server/flow_requests.hpp"
+#include "server/routes.hpp"
+
+namespace pawl::server {
+namespace {
+
+constexpr std::size_t kMostRuns = 1000;
+constexpr std::size_t kMostLookedAt = 20'000;  // runs looked at for one page of a queue
+constexpr Duration kUsualWait = std::chrono::seconds(30);
+
+Result<RunQuery> run_query(const Flows& flows, const http::Request& request) {
+  RunQuery query{.state = request.parameter("state"), .cursor = request.parameter("cursor")};
+  if (!request.parameter("flow").empty()) {
+    PAWL_TRY(const auto* flow, find_flow(flows, request));
+    query.flow = flow->name;
+  }
+  if (!query.state.empty() && !enum_value<RunState>(query.state)) {
+    std::vector<std::string_view> known;
+    for (const auto state : enum_values<RunState>) known.push_back(enum_name(state));
+    return fail(Code::unknown_state, fmt::format("a run has no state \"{}\"; it has {}",
+                                                 query.state.substr(0, 64), fmt::join(known, ", ")));
+  }
+  PAWL_TRY(query.finished, boolean_parameter(request, "finished"));
+  PAWL_TRY(query.limit, limit_parameter(request, 100, kMostRuns));
+  return query;
+}
+
+/// A page of the unfinished runs of one queue. Looks at a bounded number of runs, so a page may have fewer
+/// than asked for, or none, and others behind it.
+Result<RunPage> list_queue(const Flows& flows, RunQuery query, const std::string& queue) {
+  if (query.finished == true) return RunPage{};
+  query.finished = false;
+  const auto limit = query.limit;
+  RunPage found;
+  for (std::size_t seen = 0; seen < kMostLookedAt && found.runs.size() < limit;) {
+    // Never more than still fit, so that the cursor is behind the last one that is shown.
+    query.limit = limit - found.runs.size();
+    PAWL_TRY(auto page, flows.list(query));
+    seen += page.runs.size();
+    for (auto& run : page.runs) {
+      if (run.plan && run.plan->queue == queue) found.runs.push_back(std::move(run));
+    }
+    found.next = page.next;
+    query.cursor = page.next;
+    if (page.next.empty()) break;
+  }
+  return found;
+}
+
+Result<http::Response> list_runs(const Flows& flows, const http::Request& request) {
+  PAWL_TRY(const auto query, run_query(flows, request));
+  const auto& queue = request.parameter("queue");
+  PAWL_TRY(const auto page, queue.empty() ? flows.list(query) : list_queue(flows, query, queue));
+  JsonWriter out;
+  out.begin_object().key("runs").begin_array();
+  for (const auto& run : page.runs) write_run(out, run);
+  out.end_array();
+  if (!page.next.empty()) out.key("next").string(page.next);
+  out.end_object();
+  return http::json(out.take());
+}
+
+Result<http::Response> find_run(const Flows& flows, const http::Request& request) {
+  PAWL_TRY(const auto run, flows.find(request.parameter("run")));
+  return run_response(run);
+}
+
+Result<http::Response> get_run(const Flows& flows, const http::Request& request) {
+  PAWL_TRY(const auto* flow, find_flow(flows, request));
+  PAWL_TRY(const auto run, flows.get(flow->name, request.parameter("id")));
+  return run_response(run);
+}
+
+Result<http::Response> get_timeline(const Flows& flows, const http::Request& request) {
+  PAWL_TRY(const auto* flow, find_flow(flows, request));
+  PAWL_TRY(const auto timeline, flows.timeline(flow->name, request.parameter("id")));
+  JsonWriter out;
+  out.begin_object().key("run");
+  write_run(out, timeline.run);
+  out.key("spans").begin_array();
+  for (const auto& span : timeline.spans) write_span(out, span);
+  out.end_array().key("truncated").boolean(timeline.truncated).end_object();
+  return http::json(out.take());
+}
+
+void wait_run(const Flows& flows, Waits& waits, const http::Request& request, http::Reply reply) {
+  const auto asked = [&]() -> Result<std::pair<std::string, Duration>> {
+    PAWL_TRY(const auto* flow, find_flow(flows, request));
+    PAWL_TRY(const auto timeout, duration_parameter(request, "timeout"));
+    PAWL_TRY(const auto wait, check_wait(timeout.value_or(kUsualWait), "the parameter \"timeout\""));
+    return std::pair(flow->name, wait);
+  }();
+  if (!asked) return reply(fail(asked.error()));
+  flows.wait(asked->first, request.parameter("id"), asked->second,
+             [reply = waits.hold(std::move(reply))](Result<Run> run) mutable {
+               if (!run) return reply(fail(std::move(run).error()));
+               reply(later(200, *std::move(run), run_response));
+             });
+}
+
+using Change = Result<Run> (*)(Flows&, const std::string& flow, const std::string& id, const Body&);
+
+Result<Run> cancel_run(Flows& flows, const std::string& flow, const std::string& id, const Body& body) {
+  PAWL_TRY(auto reason, body.text_or("reason", ""));
+  return flows.cancel(flow, id, reason.empty() ? "asked for" : std::move(reason));
+}
+Result<Run> pause_run(Flows& flows, const std::string& flow, const std::string& id, const Body&) {
+  return flows.pause(flow, id);
+}
+Result<Run> resume_run(Flows& flows, const std::string& flow, const std::string& id, const Body&) {
+  return flows.resume(flow, id);
+}
+Result<Run> retry_run(Flows& flows, const std::string& flow, const std::string& id, const Body& body) {
+  PAWL_TRY(auto step, body.text_or("step", ""));
+  return flows.retry(flow, id, std::move(step));
+}
+
+/// POST …/<verb> with at most one field.
+http::Route changing(Flows& flows, const std::string& verb, std::string summary, std::string schema,
+                     std::string_view field, Change change) {
+  return {
+      .method = http::Method::post,
+      .path = "/v1/flows/{flow}/runs/{id}/" + verb,
+      .id = verb + "_run",
+      .summary = std::move(summary),
+      .role = http::Role::operator_,
+      .request = schema_ref(schema),
+      .response = schema_ref("Run"),
+      .errors = {Code::unknown_machine, Code::unknown_instance, Code::finished_instance, Code::illegal_event},
+      .run = [&flows, field, change](const http::Request& request) -> Result<http::Response> {
+        PAWL_TRY(const auto* flow, find_flow(flows, request));
+        PAWL_TRY(const auto body, field.empty() ? Body::parse(request, {}) : Body::parse(request, {field}));
+        PAWL_TRY(const auto run, change(flows, flow->name, request.parameter("id"), body));
+        return run_response(run);
+      }};
+}
+
+http::Route list_runs_route(Flows& flows) {
+  return {
+      .path = "/v1/runs",
+      .id = "list_runs",
+      .summary = "Runs of all flows in the order of their creation, page by page",
+      .query = {{.name = "flow", .description = "only of this flow"},
+                {.name = "state", .description = "only in this state"},
+                {.name = "finished",
+                 .description = "only (un)finished ones",
+                 .schema = R"({"type":"boolean"})"},
+                {.name = "queue",
+                 .description = "only unfinished ones of this queue; a page may then be short although "
+                                "there is a next"},
+                {.name = "cursor", .description = "`next` of the page before"},
+                {.name = "limit",
+                 .description = "at most so many, from 1 to 1000; default 100",
+                 .schema = R"({"type":"integer","minimum":1,"maximum":1000,"default":100})"}},
+      .response = schema_ref("Runs"),
+      .errors = {Code::unknown_machine, Code::unknown_state, Code::invalid_argument, Code::cursor_invalid},
+      .run = [&flows](const http::Request& request) { return list_runs(flows, request); }};
+}
+
+}  // namespace
+
+std::vector<http::Route> run_routes(Flows& flows, Waits& waits) {
+  const std::string one = "/v1/flows/{flow}/runs/{id}";
+  return {
+      list_runs_route(flows),
+      {.path = "/v1/runs/{run}",
+       .id = "find_run",
+       .summary = "One run by its ULID, of whatever flow",
+       .response = schema_ref("Run"),
+       .errors = {Code::unknown_instance, Code::invalid_argument},
+       .run = [&flows](const http::Request& request) { return find_run(flows, request); }},
+      {.path = one,
+       .id = "get_run",
+       .summary = "One run, with the progress of its step",
+       .response = schema_ref("Run"),
+       .errors = {Code::unknown_machine, Code::unknown_instance},
+       .run = [&flows](const http::Request& request) { return get_run(flows, request); }},
+      {.path = one + "/wait",
+       .id = "wait_run",
+       .summary = "The run once it has ended, however it ended",
+       .query = {{.name = "timeout",
+                  .description = "how long to wait, such as 10s; at most 600s, default 30s"}},
+       .response = schema_ref("Run"),
+       .errors = {Code::unknown_machine, Code::unknown_instance, Code::invalid_argument, Code::timed_out},
+       .run_async = [&flows, &waits](
+                        const http::Request& request,
+                        http::Reply reply) { wait_run(flows, waits, request, std::move(reply)); }},
+      {.path = one + "/timeline",
+       .id = "get_timeline",
+       .summary = "What took time in a run, from its begin",
+       .response = schema_ref("RunTimeline"),
+       .errors = {Code::unknown_machine, Code::unknown_instance},
+       .run = [&flows](const http::Request& request) { return get_timeline(flows, request); }},
+      changing(flows, "cancel", "Stop a run and undo what it has done", "RunCancel", "reason", cancel_run),
+      changing(flows, "pause", "Let nothing new begin in a run; a running step may go on to its end",
+               "RunPause", "", pause_run),
+      changing(flows, "resume", "Let a paused run go on", "RunPause", "", resume_run),
+      changing(flows, "retry",
+               "Let a run go on at a step, the present one by default; a finished one is started again",
+               "RunRetry", "step", retry_run),
+  };
+}
+
+}  // namespace pawl::server
