@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "server/waits.hpp"
 #include "tests/server/parcels.hpp"
 #include "tests/server/world.hpp"
 
@@ -213,17 +214,36 @@ TEST_F(FlowRoutes, HundredsWaitAtOnceWithoutKeepingAnybodyElseWaiting) {
   }
 }
 
-TEST_F(FlowRoutes, WhoWaitsIsToldThatTheServerStops) {
+TEST(Waits, AServerThatStopsAnswersWhoWaitsOnce) {
+  server::Waits waits;
+  std::vector<Result<http::Response>> answers;
+  const auto note = [&](Result<http::Response> answer) { answers.push_back(std::move(answer)); };
+  auto answered = waits.hold(note);
+  auto waiting = waits.hold(note);
+  answered(http::Response{});
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_TRUE(answers[0]);
+  waits.close();
+  ASSERT_EQ(answers.size(), 2U);
+  EXPECT_EQ(answers[1].error().code(), Code::stopped);
+  waiting(http::Response{});
+  EXPECT_EQ(answers.size(), 2U);
+  auto late = waits.hold(note);
+  ASSERT_EQ(answers.size(), 3U);
+  EXPECT_EQ(answers[2].error().code(), Code::stopped);
+  late(http::Response{});
+  EXPECT_EQ(answers.size(), 3U);
+}
+
+TEST_F(FlowRoutes, AServerThatStopsDoesNotWaitWithThoseWhoWait) {
   start("a");
-  Client client(world_.server->port());
-  client.send(fmt::format("GET {0}/a HTTP/1.1\r\nHost: localhost\r\n\r\n", kRuns));
-  client.read();
-  client.send(fmt::format("GET {0}/a/wait?timeout=600s HTTP/1.1\r\nHost: localhost\r\n\r\n", kRuns));
-  // The other request of this client is answered, so its connection is known when the server drains.
-  EXPECT_TRUE(world_.server->drain(std::chrono::seconds(10)));
-  const auto answer = client.read();
-  // A request that was not read before the drain is not answered at all.
-  if (answer.status != 0) world_.expect_problem(answer, 503, "stopped");
+  std::vector<std::unique_ptr<Client>> waiting;
+  for (int i = 0; i < 20; ++i) {
+    waiting.push_back(std::make_unique<Client>(world_.server->port()));
+    waiting.back()->send(
+        fmt::format("GET {}/a/wait?timeout=600s HTTP/1.1\r\nHost: localhost\r\n\r\n", kRuns));
+  }
+  EXPECT_TRUE(world_.server->drain(std::chrono::seconds(60)));
 }
 
 TEST_F(FlowRoutes, ATimelineTellsWhatTookTime) {
