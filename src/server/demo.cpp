@@ -10,7 +10,9 @@
 #include <mutex>
 #include <string>
 
+#include "pawl/flows.hpp"
 #include "pawl/machine.hpp"
+#include "server/demo_flow.hpp"
 
 namespace pawl::server {
 namespace demo {
@@ -75,6 +77,7 @@ static_assert(verified<order>);
 constexpr std::array kItems{"lamp", "teapot", "notebook", "bicycle bell", "umbrella", "compass"};
 constexpr std::array kCities{"Lisbon", "Oslo", "Kyoto", "Quito", "Nairobi", "Wellington"};
 constexpr Duration kPace = 700ms;
+constexpr int kOrdersPerDelivery = 6;
 constexpr const char* kCouriers = "demo_couriers";
 
 // The shop window: docs/dashboard.md describes what a page is given.
@@ -137,8 +140,12 @@ class Demo final : public System {
  public:
   ~Demo() override { stop(); }
   std::string name() const override { return "demo"; }
-  std::string summary() const override { return "orders that move by themselves"; }
+  std::string summary() const override { return "orders and deliveries that move by themselves"; }
 
+  void add_flows(Flows& flows) override {
+    flows.add(delivery_flow());
+    flows_ = &flows;
+  }
   void add_machines(Machines& machines) override {
     machines.add<order>();
     machines.work<order, Charge>(
@@ -148,7 +155,7 @@ class Demo final : public System {
         "deliver", [this](const WorkContext& context, const Deliver&) { return deliver(context); },
         {.pool = kCouriers});
   }
-  std::map<std::string, std::uint32_t> pools() const override { return {{kCouriers, 3}}; }
+  std::map<std::string, std::uint32_t> pools() const override { return {{kCouriers, 3}, {kDock, 2}}; }
 
   std::vector<Verb> verbs() override {
     return {{.name = "diagram",
@@ -213,13 +220,24 @@ class Demo final : public System {
                     .pack_seconds = static_cast<std::int64_t>(1 + runtime_->random() % 6)};
     engine_->submit(Transaction{}.create<order>(key, cart), [](const auto&) {});
     engine_->submit(Transaction{}.send<order>(key, Checkout{}), [](const auto&) {});
+    if (++orders_ % kOrdersPerDelivery == 1) next_delivery(cart);
     lane_->after(kPace, [this] { next_order(); });
+  }
+
+  void next_delivery(const Cart& cart) {
+    auto request = encode(Consignment{.item = cart.item, .city = cart.city});
+    if (!request) return;
+    flows_->start(kDelivery, *std::move(request),
+                  {.queue = kDock, .priority = static_cast<std::int32_t>(runtime_->random() % 3)},
+                  [](const auto&) {});
   }
 
   std::mutex mutex_;
   std::condition_variable_any started_;
   Runtime* runtime_ = nullptr;  // not changed any more once it is set
   Engine* engine_ = nullptr;
+  Flows* flows_ = nullptr;
+  int orders_ = 0;
   std::unique_ptr<Lane> lane_;
 };
 
