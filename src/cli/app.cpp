@@ -1,30 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of the verbs that work on a server, or on a store where they only look.
-#include <memory>
-
-#include "cli/commands.hpp"
+#include "cli/app_parts.hpp"
 #include "cli/output.hpp"
-#include "cli/verbs.hpp"
 
 namespace pawl::cli {
-namespace {
-
-constexpr std::size_t kMostListed = 1'000'000;
-
-/// A number in a range; the description says which, so the type need not.
-template <class Number>
-CLI::Validator between(Number least, Number most) {
-  CLI::Range range(least, most);
-  return range.description("");
-}
-
-/// What a verb is given; lives as long as the app.
-template <class Arguments>
-struct Given {
-  Common common;
-  Arguments own;
-};
-struct Nothing {};
 
 void add_server_options(CLI::App& verb, Common& common) {
   verb.add_option("--url", common.source.url, "the server; default: $PAWL_URL, else http://127.0.0.1:7420")
@@ -41,25 +20,19 @@ void add_json(CLI::App& verb, Common& common) {
   verb.add_flag("--json", common.json, "print JSON for programs");
 }
 
+CLI::App* add_noun(CLI::App& app, const char* name, const char* text) {
+  auto* noun = app.add_subcommand(name, text);
+  noun->require_subcommand(1);
+  return noun;
+}
+
+namespace {
+
+constexpr std::size_t kMostListed = 1'000'000;
+
 void add_store_option(CLI::App& verb, Common& common) {
   verb.add_option("--store", common.source.store, "read a store instead: a path or postgresql://…")
       ->type_name("STORE");
-}
-
-template <class Arguments>
-CLI::App* add_verb(CLI::App& app, int& status, const char* name, const char* text,
-                   const std::shared_ptr<Given<Arguments>>& given,
-                   int (*run)(const Common&, const Arguments&)) {
-  auto* verb = app.add_subcommand(name, text);
-  add_server_options(*verb, given->common);
-  add_json(*verb, given->common);
-  verb->callback([given, run, &status] { status = run(given->common, given->own); });
-  return verb;
-}
-
-template <class Arguments>
-std::shared_ptr<Given<Arguments>> make_given() {
-  return std::make_shared<Given<Arguments>>();
 }
 
 int machines_verb(const Common& common, const Nothing&) { return run_machines(common); }
@@ -160,12 +133,6 @@ CLI::App* add_write(CLI::App& app, int& status, const char* name, const char* te
                    "repeated with the same key it happens once; default: a fresh one")
       ->type_name("KEY");
   return verb;
-}
-
-CLI::App* add_noun(CLI::App& app, const char* name, const char* text) {
-  auto* noun = app.add_subcommand(name, text);
-  noun->require_subcommand(1);
-  return noun;
 }
 
 void add_tokens(CLI::App& app, int& status) {

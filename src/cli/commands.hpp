@@ -21,6 +21,8 @@ void add_systems(CLI::App& app, int& status);
 void add_reading(CLI::App& app, int& status);
 /// create, send, backup, check, bench.
 void add_changing(CLI::App& app, int& status);
+/// runs and run.
+void add_runs(CLI::App& app, int& status);
 /// login, token, user.
 void add_access(CLI::App& app, int& status);
 /// completion and man, which describe the app that they are part of.

@@ -25,6 +25,7 @@ int run(int argc, char** argv) {
   int status = kOk;
   add_reading(app, status);
   add_changing(app, status);
+  add_runs(app, status);
   add_access(app, status);
   add_store(app, status);
   add_migrate(app, status);

@@ -28,6 +28,7 @@ int exit_code(Code code) noexcept {
     case Code::duplicate_instance:
     case Code::version_conflict:
     case Code::request_id_reused:
+    case Code::lease_lost:
       return kConflict;
     default:
       return kFailed;

@@ -22,6 +22,7 @@ inline constexpr int kUnreachable = 3;
 inline constexpr int kNotAuthorised = 4;
 inline constexpr int kNotFound = 5;
 inline constexpr int kConflict = 6;
+inline constexpr int kRunEnded = 7;
 
 /// How the command ends after this error.
 int exit_code(Code code) noexcept;

@@ -101,7 +101,7 @@ Result<std::string> read_secret(std::string_view prompt) {
   return line;
 }
 
-void ProgressBar::show(double done) {
+void ProgressBar::show(double done, std::string_view behind) {
   if (!errors_are_terminal()) return;
   constexpr std::size_t kCells = 30;
   const auto share = std::clamp(done, 0.0, 1.0);
@@ -109,6 +109,8 @@ void ProgressBar::show(double done) {
   std::string bar;
   for (std::size_t i = 0; i < kCells; ++i) bar += i < full ? "█" : "░";
   auto line = fmt::format("{} {} {:3.0f} %", printable(label_), bar, share * 100);
+  if (!behind.empty())
+    line = clip(fmt::format("{}  {}", line, printable(behind)), terminal_size().columns - 1);
   if (line == shown_) return;
   shown_ = std::move(line);
   fmt::print(stderr, "\r{}\x1b[K", shown_);

@@ -39,8 +39,9 @@ class ProgressBar {
   ~ProgressBar() { clear(); }
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
-  /// From 0 to 1.
-  void show(double done);
+  /// From 0 to 1, with a text behind it.
+  void show(double done, std::string_view behind = {});
+  void rename(std::string label) { label_ = std::move(label); }
   void clear();
 
  private:

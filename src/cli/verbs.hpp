@@ -44,6 +44,39 @@ struct WriteArguments {
   std::string idempotency_key;
 };
 
+/// Names one run.
+struct RunArguments {
+  std::string flow;
+  std::string id;
+  std::string step;     ///< of `retry`
+  std::string reason;   ///< of `cancel`
+  std::string timeout;  ///< of `wait`; empty: as long as it takes
+  bool follow = false;  ///< of `logs`
+};
+
+struct RunListArguments {
+  std::string flow;
+  std::string state;
+  std::string queue;
+  std::string cursor;
+  bool finished = false;
+  bool unfinished = false;
+  std::size_t limit = 100;
+};
+
+struct RunStartArguments {
+  std::string flow;
+  std::string request;  ///< JSON, @FILE or -
+  std::string id;
+  std::string queue;
+  std::optional<std::int64_t> priority;
+  std::string delay;
+  std::string after;  ///< FLOW/ID
+  std::string on;
+  std::string from;
+  bool wait = false;
+};
+
 struct TailArguments {
   FeedQuery query;
   std::size_t limit = 0;  ///< end after so many; 0: never
@@ -104,6 +137,16 @@ int run_diagram(const Common& common, const DiagramArguments& arguments);
 
 int run_create(const Common& common, const WriteArguments& arguments);
 int run_send(const Common& common, const WriteArguments& arguments);
+
+int run_runs(const Common& common, const RunListArguments& arguments);
+int run_run_start(const Common& common, const RunStartArguments& arguments);
+int run_run_show(const Common& common, const RunArguments& arguments);
+int run_run_wait(const Common& common, const RunArguments& arguments);
+int run_run_logs(const Common& common, const RunArguments& arguments);
+int run_run_cancel(const Common& common, const RunArguments& arguments);
+int run_run_pause(const Common& common, const RunArguments& arguments);
+int run_run_resume(const Common& common, const RunArguments& arguments);
+int run_run_retry(const Common& common, const RunArguments& arguments);
 
 int run_tail(const Common& common, const TailArguments& arguments);
 int run_top(const Common& common, const TopArguments& arguments);

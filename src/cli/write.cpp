@@ -2,11 +2,9 @@
 // The verbs that change instances: create and send.
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <fstream>
-#include <iostream>
 #include <random>
 
+#include "cli/input.hpp"
 #include "cli/output.hpp"
 #include "cli/show.hpp"
 #include "cli/verbs.hpp"
@@ -14,40 +12,6 @@
 
 namespace pawl::cli {
 namespace {
-
-constexpr std::size_t kMostPayload = std::size_t{16} << 20;
-
-/// All of a stream, or as much of it as shows that it is too large.
-std::string read_bounded(std::istream& in) {
-  std::string text(kMostPayload + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  return text;
-}
-
-/// JSON from the argument itself, @FILE, or - for standard input. It must be an object; nothing is {}.
-Result<std::string> read_json(const std::string& given, std::string_view what) {
-  std::string text = given.empty() ? "{}" : given;
-  auto from = std::string("the argument");
-  if (given == "-") {
-    text = read_bounded(std::cin);
-    from = "standard input";
-  } else if (given.starts_with('@')) {
-    from = given.substr(1);
-    std::ifstream file(from, std::ios::binary);
-    if (!file)
-      return fail(Code::invalid_argument, fmt::format("{}: {} cannot be read", what, printable(from)));
-    text = read_bounded(file);
-  }
-  const auto document = JsonDocument::parse(text, {.bytes = kMostPayload});
-  if (!document) return fail(Error(document.error()).while_(fmt::format("{} ({})", what, printable(from))));
-  if (document->root().kind() != JsonKind::object) {
-    return fail(Code::wrong_type,
-                fmt::format("{} ({}): expected a JSON object such as {{\"by\":\"Ada\"}}, got {}", what,
-                            printable(from), document->root().kind_name()));
-  }
-  return document->root().to_text();
-}
 
 /// A key of the caller's, or one of our own: with it, asking again after a broken connection is safe.
 std::string request_key(const std::string& given) {

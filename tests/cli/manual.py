@@ -120,7 +120,7 @@ class DocsTest(Case):
         for line in re.findall(r"^pawl [^\n]*--[^\n]*", "\n".join(re.findall(r"```sh\n(.*?)```", DOCS, re.DOTALL)),
                                re.MULTILINE):
             words = re.findall(r"[a-z]+", line.partition("--")[0])[1:]
-            path = words[:2] if words[0] in ("store", "token", "user", "config") else words[:1]
+            path = words[:2] if words[0] in ("store", "token", "user", "config", "run") else words[:1]
             known = self.place.run(*path, "--help").stdout
             for option in re.findall(r"--[a-z-]+", line):
                 self.assertIn(option, known, line)

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// How runs of flows look to people.
+
+#include <string>
+
+#include "cli/output.hpp"
+#include "pawl/json.hpp"
+
+namespace pawl::cli {
+
+bool run_finished(JsonValue run);
+/// What a finished run means for who waited for it: 0 where it is done or handed off, otherwise `kRunEnded`.
+int run_exit_code(JsonValue run);
+Style run_style(JsonValue run);
+
+void show_runs(JsonValue page);
+void show_run(JsonValue run);
+/// The spans of a timeline as a table.
+void show_timeline(JsonValue timeline);
+/// One span as a line, for spans that come one by one.
+std::string span_line(JsonValue span);
+
+}  // namespace pawl::cli
