@@ -139,6 +139,19 @@ class ServeTest(unittest.TestCase):
             status, mine = again.call("GET", "/v1/instances/demo_order/mine")
             self.assertEqual((status, mine["state"], mine["version"]), (200, "cancelled", 2))
 
+    def test_after_a_kill_runs_of_flows_go_on(self):
+        run = "/v1/flows/demo_delivery/runs/mine"
+        with Server(self.place) as server:
+            body = {"id": "mine", "request": {"item": "lamp", "city": "Atlantis"}, "delay": "1h"}
+            self.assertEqual(server.call("POST", "/v1/flows/demo_delivery/runs", body)[0], 201)
+            server.signal(signal.SIGKILL)
+            server.end()
+        with Server(self.place) as again:
+            self.assertRegex(again.log_line("runs go on"), "demo_delivery.*pick")
+            self.assertEqual(again.call("GET", run)[1]["state"], "delayed")
+            self.assertEqual(again.call("POST", run + "/cancel", {"reason": "enough"})[0], 200)
+            self.assertEqual(again.call("GET", run + "/wait?timeout=30s")[1]["state"], "cancelled")
+
     def test_after_a_kill_interrupted_work_is_run_again(self):
         with Server(self.place) as server:
             server.call("POST", "/v1/instances/demo_order", {"key": "mine", "data": {"item": "lamp", "cents": 700}})
