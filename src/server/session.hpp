@@ -330,13 +330,16 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
         if (sent == 0) bytes.clear();  // the session knows what has changed meanwhile
       }
     }
-    asio::dispatch(context,
-                   [exchange, response = std::move(response), bytes = std::move(bytes), sent]() mutable {
-                     exchange->response = std::move(response);
-                     exchange->bytes = std::move(bytes);
-                     exchange->sent = sent;
-                     exchange->wake();
-                   });
+    // Weak, because a loop that has ended keeps what is dispatched to it, and the exchange keeps the loop.
+    asio::dispatch(context, [waiting = std::weak_ptr(exchange), response = std::move(response),
+                             bytes = std::move(bytes), sent]() mutable {
+      const auto present = waiting.lock();
+      if (!present) return;
+      present->response = std::move(response);
+      present->bytes = std::move(bytes);
+      present->sent = sent;
+      present->wake();
+    });
   }
 
   static void complete(http::Response& response) {
