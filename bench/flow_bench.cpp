@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "bench/engine_machine.hpp"
+#include "bench/flows.hpp"
 #include "bench/load.hpp"
 #include "bench/meters.hpp"
 #include "bench/report.hpp"
@@ -27,17 +28,6 @@ namespace fs = std::filesystem;
 using namespace bench;
 using namespace std::chrono_literals;
 
-struct Order {
-  std::string item = "lamp";
-  std::string city = "Oslo";
-  int cents = 1200;
-};
-struct Shipment {
-  std::string charge;
-  std::string parcel;
-  int steps = 0;
-};
-
 [[noreturn]] void give_up(std::string_view why) {
   fmt::print(stderr, "flow_bench: {}\n", why);
   std::exit(1);
@@ -46,18 +36,6 @@ struct Shipment {
 std::string setting(const char* name, const char* otherwise) {
   const auto* text = std::getenv(name);
   return text != nullptr ? text : otherwise;
-}
-
-pawl::Outcome nothing(pawl::Step&, const Order&, Shipment& shipment) {
-  ++shipment.steps;
-  return pawl::Outcome::done();
-}
-
-pawl::Flow<Order, Shipment> make_flow(int steps) {
-  auto builder = pawl::flow<Order, Shipment>(fmt::format("flow{}", steps)).start("step1", nothing);
-  for (int step = 2; step <= steps; ++step)
-    builder = std::move(builder).to(fmt::format("step{}", step), nothing);
-  return std::move(builder).end();
 }
 
 /// An engine with the flows and the meters in a directory of its own.
@@ -91,21 +69,6 @@ struct World {
   std::unique_ptr<pawl::Engine> engine;
   std::atomic<std::uint64_t> next = 0;
 };
-
-Measured drive_flows(World& world, int steps, LoadOptions options) {
-  const auto name = fmt::format("flow{}", steps);
-  const auto request = pawl::encode(Order{}).value();
-  return drive(options, [&](std::size_t, Answered answered) {
-    world.flows.start(name, request, {},
-                      [&world, name, answered = std::move(answered)](pawl::Result<pawl::Run> run) mutable {
-                        if (!run) return answered(false);
-                        world.flows.wait(name, run->id, std::nullopt,
-                                         [answered = std::move(answered)](const auto& ended) mutable {
-                                           answered(ended && ended->state == pawl::RunState::done);
-                                         });
-                      });
-  });
-}
 
 /// Sends `left` events to one instance, each when the one before is durable.
 void send_on(pawl::Engine& engine, std::string key, int left, Answered answered) {
@@ -145,7 +108,7 @@ void measure(int steps, std::size_t outstanding) {
   };
   std::vector<Round> rounds;
   for (int round = 0; round < kRounds; ++round) {
-    rounds.push_back({drive_flows(world, steps, options), drive_commits(world, steps, options)});
+    rounds.push_back({drive_flows(world.flows, steps, options), drive_commits(world, steps, options)});
     if (rounds.back().flows.failed || rounds.back().commits.failed) give_up(name + ": a run failed");
   }
   // The round in the middle, by how much dearer a flow is than its commits.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server over loopback, driven by wrk, beside a Beast server that only says hello and beside the engine
-// without HTTP; then a thousand readers of live events.
+// and the flows without HTTP; then a thousand readers of live events.
 //
 // PAWL_BENCH_SECONDS is the length of one measurement, PAWL_BENCH_DIR where the data goes while it runs,
 // PAWL_BENCH_ONLY the begin of the names that are measured.
@@ -15,10 +15,12 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "bench/engine_machine.hpp"
+#include "bench/flows.hpp"
 #include "bench/http_hello.hpp"
 #include "bench/http_readers.hpp"
 #include "bench/load.hpp"
@@ -105,11 +107,14 @@ struct World {
     fs::create_directories(directory);
     pawl::Machines machines;
     machines.add<meter>();
+    for (const int steps : {1, 4}) flows.add(make_flow(steps));
+    flows.add_machines(machines);
     auto opened = pawl::Engine::open(runtime, std::move(machines),
                                      {.store = "sqlite:" + (directory / "http.db").string()});
     if (!opened) give_up(opened.error().to_string());
     engine = *std::move(opened);
-    auto started = pawl::Server::start(runtime, *engine, {.listen = "127.0.0.1:0"});
+    if (const auto attached = flows.attach(*engine); !attached) give_up(attached.error().to_string());
+    auto started = pawl::Server::start(runtime, *engine, {.listen = "127.0.0.1:0", .flows = &flows});
     if (!started) give_up(started.error().to_string());
     server = *std::move(started);
     write_scripts();
@@ -117,6 +122,7 @@ struct World {
   }
   ~World() {
     server.reset();
+    flows.detach();
     engine.reset();
     fs::remove_all(directory);
   }
@@ -137,18 +143,36 @@ request = function()
     head, body)
 end
 )";
+    for (const int steps : {1, 4}) {
+      std::ofstream(directory / fmt::format("flow.{}.lua", steps)) << fmt::format(R"(
+local head = {{["Content-Type"] = "application/json"}}
+local body = '{{"request":{{"item":"lamp","city":"Oslo","cents":1200}}}}'
+request = function()
+  return wrk.format("POST", "/v1/flows/flow{}/runs?wait=30s", head, body)
+end
+)",
+                                                                                  steps);
+    }
   }
 
   fs::path directory;
   pawl::ThreadRuntime runtime;
+  pawl::Flows flows{runtime};
   std::unique_ptr<pawl::Engine> engine;
   std::unique_ptr<pawl::Server> server;
 };
 
-/// The same events without HTTP.
-Measured drive_engine(World& world, LoadOptions options) {
-  auto measured =
-      drive_meters(*world.engine, options, [](pawl::Random& dice) { return dice.below(kInstances); });
+/// The same without HTTP, of what changes something: events, or flows that are started and awaited.
+std::optional<Measured> drive_without_http(World& world, const std::string& kind, LoadOptions options) {
+  Measured measured;
+  if (kind == "send") {
+    measured =
+        drive_meters(*world.engine, options, [](pawl::Random& dice) { return dice.below(kInstances); });
+  } else if (kind.starts_with("flow.")) {
+    measured = drive_flows(world.flows, kind.back() - '0', options);
+  } else {
+    return std::nullopt;
+  }
   if (measured.failed) give_up("a transition was refused");
   return measured;
 }
@@ -162,7 +186,8 @@ bool is_wanted(std::string_view name) {
 void measure_requests(World& world, const Hello& hello, const std::string& kind, std::size_t connections,
                       Seconds length) {
   struct Round {
-    Measured baseline, engine, http;
+    Measured baseline, http;
+    std::optional<Measured> engine;
     double limit = 0;
     double batch = 0;  // events that shared a commit
     double ratio() const { return http.per_second / limit; }
@@ -174,10 +199,8 @@ void measure_requests(World& world, const Hello& hello, const std::string& kind,
   for (auto& round : rounds) {
     round.baseline = drive_http(hello.port(), connections, length, script);
     round.limit = round.baseline.per_second;
-    if (kind == "send") {
-      round.engine = drive_engine(world, {.outstanding = connections, .length = length / 2});
-      round.limit = std::min(round.limit, round.engine.per_second);
-    }
+    round.engine = drive_without_http(world, kind, {.outstanding = connections, .length = length / 2});
+    if (round.engine) round.limit = std::min(round.limit, round.engine->per_second);
     const auto before = world.engine->stats();
     round.http = drive_http(world.server->port(), connections, length, script);
     const auto after = world.engine->stats();
@@ -188,8 +211,8 @@ void measure_requests(World& world, const Hello& hello, const std::string& kind,
   const auto& middle = rounds[1];
   report(name, middle.http.per_second, "1/s", middle.limit);
   report(name + ".hello", middle.http.per_second, "1/s", middle.baseline.per_second);
-  if (kind == "send") report(name + ".engine", middle.http.per_second, "1/s", middle.engine.per_second);
-  if (kind == "send") report(name + ".batch", middle.batch, "", static_cast<double>(connections));
+  if (middle.engine) report(name + ".engine", middle.http.per_second, "1/s", middle.engine->per_second);
+  if (middle.engine) report(name + ".batch", middle.batch, "", static_cast<double>(connections));
   report(name + ".p50", middle.http.p50_us, "us", middle.baseline.p50_us);
   report(name + ".p99", middle.http.p99_us, "us", middle.baseline.p99_us);
 }
@@ -281,8 +304,10 @@ int main() {
   {
     const Hello hello;
     measure_requests(world, hello, "get", 64, length);
-    for (const std::size_t connections : {1, 64, 256}) {
-      measure_requests(world, hello, "send", connections, length);
+    for (const auto* kind : {"send", "flow.1", "flow.4"}) {
+      for (const std::size_t connections : {1, 64, 256}) {
+        measure_requests(world, hello, kind, connections, length);
+      }
     }
   }
   if (is_wanted("http.subscribers.all")) measure_all_events(world, length);

@@ -74,11 +74,13 @@ class Reader {
     if (again && again->as_boolean() == true) open(Kind::backoff, event.event, event.at);
   }
 
-  static std::string outcome_of(const LogEvent& event) {
+  /// `data` is that after the event, if it could be read.
+  static std::string outcome_of(const LogEvent& event, const Result<RunData>& data) {
     if (event.event == "StepDone" || event.event == "CleanedUp") return "done";
     if (event.event == "StepRewound") return "rewound";
     if (event.event == "StepStopped") return "stopped";
-    return event.state == "closing" ? "failed" : event.state;
+    const auto ending = data && data->trouble ? data->trouble->ending : std::nullopt;
+    return ending ? std::string(enum_name(*ending)) : event.state;
   }
 
   void read_transition(const LogEvent& event) {
@@ -90,7 +92,7 @@ class Reader {
     if (ends_step) {
       if (asked_) open(Kind::attempt, step_, *asked_, 1);
       const bool bad = event.event == "StepEnded" || event.event == "StepRewound";
-      close(event.at, outcome_of(event),
+      close(event.at, outcome_of(event, data),
             bad && data && data->trouble ? data->trouble->error.value_or("") : std::string());
     }
     close(event.at, "");

@@ -54,6 +54,7 @@ TEST_F(FlowControlTest, WhatWasDoneIsUndoneInReverseAndThenFinished) {
   EXPECT_EQ(ended.state, RunState::aborted);
   EXPECT_EQ(ended.error, "broken");
   EXPECT_EQ(ended.step, "pack") << "where it ended, not what was undone last";
+  EXPECT_EQ(flows().timeline("shop", "x").value().spans[1].outcome, "aborted");
   EXPECT_THAT(script.log, ElementsAre("x:charge", "x:pack", "x:unpack", "x:refund", "x:tidy", "x:report"));
 }
 
