@@ -7,6 +7,9 @@ import { useResource } from '../live';
 import type { Pool } from '../types';
 import { Card, Empty, Heading, Refusal, Skeleton, useAction } from '../ui';
 
+// The engine's own, which limit work that names no pool: nothing stands in line there by name, and they keep their size.
+export const ownPools = ['workers', 'begun'];
+
 export function PoolCard({ pool, onChanged, children }: { pool: Pool; onChanged(): void; children?: ComponentChildren }) {
   const [size, setSize] = useState('');
   const resize = useAction(async () => {
@@ -25,7 +28,7 @@ export function PoolCard({ pool, onChanged, children }: { pool: Pool; onChanged(
         <i class={`tint ${used >= 1 ? 'full' : ''}`} style={{ flex: `0 0 ${used * 100}%` }} />
       </div>
       {resize.problem && <Refusal problem={resize.problem} />}
-      {may('operator') && (
+      {may('operator') && !ownPools.includes(pool.name) && (
         <form
           class="inline"
           onSubmit={(event) => {

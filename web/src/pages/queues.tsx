@@ -7,7 +7,7 @@ import { Link } from '../router';
 import { useStore } from '../store';
 import type { Pool, Run, RunPage } from '../types';
 import { Ago, Card, Empty, Heading, NoFlows, Refusal, RunChip, RunLink, Skeleton } from '../ui';
-import { PoolCard } from './pools';
+import { ownPools, PoolCard } from './pools';
 
 const kAsked = 500;
 const kShown = 20;
@@ -101,7 +101,8 @@ async function loadLine(queue: string, signal: AbortSignal): Promise<RunPage> {
 }
 
 async function loadQueues(signal: AbortSignal): Promise<{ pools: Pool[]; lines: Map<string, RunPage> }> {
-  const { pools } = await get<{ pools: Pool[] }>('/v1/pools', signal);
+  const answer = await get<{ pools: Pool[] }>('/v1/pools', signal);
+  const pools = answer.pools.filter(({ name }) => !ownPools.includes(name));
   const pages = await Promise.all(pools.map(async ({ name }) => [name, await loadLine(name, signal)] as const));
   return { pools, lines: new Map(pages) };
 }
