@@ -252,6 +252,10 @@ inline constexpr auto run =
         .on<StepStopped>(
             running, running, when([](const RunData& data) { return detail::is_to_retry(data); }),
             [](RunData& data, const StepStopped&, Effects& effects) { detail::retry(data, effects); })
+        // The pause was taken back meanwhile.
+        .on<StepStopped>(
+            running, running, when([](const RunData& data) { return !detail::is_to_pause(data); }),
+            [](RunData& data, const StepStopped&, Effects& effects) { effects.work(data.step, Begin{}); })
         .on<StepStopped>(
             running, paused,
             [](RunData& data, const StepStopped&, Effects& effects) { detail::hold(data, effects); })
@@ -310,6 +314,8 @@ inline constexpr auto run =
                     when([](const RunData& data) { return detail::has_open_children(data); }))
         .on<Resume>(paused, running,
                     [](RunData& data, const Resume&, Effects& effects) { detail::run_step(data, effects); })
+        .stay<Resume>(running, when([](const RunData& data) { return detail::is_to_pause(data); }),
+                      [](RunData& data) { data.trouble->pause = false; })
         .stay<Retry>(from(delayed, waiting, paused),
                      [](RunData& data, const Retry& again) { data.step = again.step; })
         .on<Retry>(joining, running,

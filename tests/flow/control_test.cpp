@@ -127,6 +127,22 @@ TEST_F(FlowControlTest, PausingLetsTheRunningStepEndAndHoldsTheNext) {
   EXPECT_EQ(script.log[1], "x:pack");
 }
 
+TEST_F(FlowControlTest, ResumingARunWhoseStepStillRunsTakesThePauseBack) {
+  for (const bool fails : {false, true}) {
+    script.log.clear();
+    script.doings["charge"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
+      auto outcome = linger(step, 5s);
+      if (fails && script.log.size() == 1) return busy();
+      return outcome;
+    };
+    start();
+    kit.advance(1s);
+    ASSERT_TRUE(flows().pause("shop", "x"));
+    ASSERT_TRUE(flows().resume("shop", "x"));
+    EXPECT_EQ(flows().wait("shop", "x").value().state, RunState::done);
+  }
+}
+
 TEST_F(FlowControlTest, PausingARunThatWaitsForItsNextAttemptTakesEffectAtOnce) {
   script.doings["charge"] = [&](Step&, const Order&, Receipt&) -> Outcome {
     return script.log.size() == 1 ? busy() : Outcome::done();
