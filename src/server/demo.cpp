@@ -176,7 +176,8 @@ class Demo final : public System {
     }
     started_.notify_all();
     lane_ = runtime.open_lane("demo");
-    lane_->post([this] { next_order(); });
+    // Its tasks do not go by the pointer, which is empty as soon as the lane begins to end.
+    lane_->post([this, &lane = *lane_] { next_order(lane); });
     return {};
   }
   void stop() override { lane_.reset(); }
@@ -211,7 +212,7 @@ class Demo final : public System {
   }
 
   /// Nobody waits for the outcomes: what is refused, for example while the disk is full, is no order.
-  void next_order() {
+  void next_order(Lane& lane) {
     const auto number = engine_->last_seq();
     auto key = fmt::format("order-{}-{:04x}", number, runtime_->random() % 0x10000);
     const Cart cart{.item = kItems[runtime_->random() % kItems.size()],
@@ -221,7 +222,7 @@ class Demo final : public System {
     engine_->submit(Transaction{}.create<order>(key, cart), [](const auto&) {});
     engine_->submit(Transaction{}.send<order>(key, Checkout{}), [](const auto&) {});
     if (++orders_ % kOrdersPerDelivery == 1) next_delivery(cart);
-    lane_->after(kPace, [this] { next_order(); });
+    lane.after(kPace, [this, &lane] { next_order(lane); });
   }
 
   void next_delivery(const Cart& cart) {
