@@ -44,6 +44,13 @@ Result<const FlowDefinition*> FlowsCore::find_flow(std::string_view name) const 
               {{"flow", std::string(name.substr(0, 64))}});
 }
 
+Result<std::string> FlowsCore::find_step(const FlowDefinition& flow, std::string_view name) {
+  const auto step = flow.find(name);
+  if (step && !flow.steps[*step].finalizer) return flow.steps[*step].name;
+  return fail(Code::unknown_name,
+              fmt::format("flow \"{}\" has no step \"{}\"", flow.name, name.substr(0, 64)));
+}
+
 Result<Engine*> FlowsCore::engine() const {
   auto* engine = engine_.load();
   if (engine != nullptr) return engine;
@@ -114,12 +121,7 @@ Result<FlowsCore::Prepared> FlowsCore::prepare(const FlowDefinition& flow, std::
                                                RunOptions options) {
   if (auto checked = flow.check_request(request); !checked)
     return fail(std::move(checked).error().while_(fmt::format("the request of flow \"{}\"", flow.name)));
-  std::string from = options.from.empty() ? flow.steps.front().name : options.from;
-  const auto step = flow.find(from);
-  if (!step || flow.steps[*step].finalizer) {
-    return fail(Code::unknown_name,
-                fmt::format("flow \"{}\" has no step \"{}\"", flow.name, from.substr(0, 64)));
-  }
+  PAWL_TRY(auto step, find_step(flow, options.from.empty() ? flow.steps.front().name : options.from));
   if (!options.queue.empty() && !pools_.contains(options.queue)) {
     return fail(Code::unknown_pool, fmt::format("no queue \"{}\"; known: {}", options.queue.substr(0, 64),
                                                 fmt::join(pools_, ", ")));
@@ -133,7 +135,7 @@ Result<FlowsCore::Prepared> FlowsCore::prepare(const FlowDefinition& flow, std::
   }
   made.id = options.id.empty() ? made.data.run : std::move(options.id);
   made.data.request = Json{std::move(request)};
-  made.data.step = flow.steps[*step].name;
+  made.data.step = std::move(step);
   if (options.after) {
     PAWL_TRY(const auto* upstream, find_flow(options.after->flow));
     options.after->flow = upstream->name;

@@ -45,6 +45,8 @@ class FlowsCore : public std::enable_shared_from_this<FlowsCore> {
   void detach() { engine_ = nullptr; }
 
   Result<const FlowDefinition*> find_flow(std::string_view name) const;
+  /// A step at which a run may begin, by its present name. Error: `unknown_name`.
+  static Result<std::string> find_step(const FlowDefinition& flow, std::string_view name);
   const std::map<std::string, std::shared_ptr<const FlowDefinition>, std::less<>>& flows() const {
     return flows_;
   }
@@ -77,6 +79,8 @@ class FlowsCore : public std::enable_shared_from_this<FlowsCore> {
   Machines::Work step_work(const std::shared_ptr<const FlowDefinition>& flow, std::size_t step);
   Machines::Work undo_work(const std::shared_ptr<const FlowDefinition>& flow, std::size_t step);
   Machines::Work finalizer_work(const std::shared_ptr<const FlowDefinition>& flow, std::size_t step);
+  Machines::Work cleanup_work(std::string name, std::string next, FlowDefinition::Function function,
+                              WorkOptions options);
   Machines::Work watch_work();
   Machines::Work plan_work(const std::shared_ptr<const FlowDefinition>& flow);
   Result<Reply> watch(const WorkContext& context);

@@ -163,13 +163,7 @@ Result<Run> Flows::resume(std::string_view flow, std::string_view id) {
 Result<Run> Flows::retry(std::string_view flow, std::string_view id, std::string step) {
   PAWL_TRY(const auto* definition, core_->find_flow(flow));
   PAWL_TRY(auto present, core_->get(flow, id));
-  const auto wanted = step.empty() ? present.step : step;
-  const auto found = definition->find(wanted);
-  if (!found || definition->steps[*found].finalizer) {
-    return fail(Code::unknown_name,
-                fmt::format("flow \"{}\" has no step \"{}\"", definition->name, wanted.substr(0, 64)));
-  }
-  const auto& name = definition->steps[*found].name;
+  PAWL_TRY(const auto name, FlowsCore::find_step(*definition, step.empty() ? present.step : step));
   if (!present.finished) return tell(*core_, flow, id, machine_events::Retry{name});
   RunOptions options{.id = std::string(id), .from = name};
   if (present.plan && present.plan->queue) options.queue = *present.plan->queue;

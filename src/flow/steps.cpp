@@ -22,8 +22,18 @@ std::optional<std::size_t> first_finalizer(const FlowDefinition& flow) {
   return static_cast<std::size_t>(found - flow.steps.begin());
 }
 
-bool cleans_up(const FlowDefinition& flow) {
-  return std::ranges::any_of(flow.steps, [](const auto& step) { return step.finalizer || step.undo; });
+/// What follows the end of a step that ends the run: deciding what to clean up, or nothing.
+std::string after_the_end(const FlowDefinition& flow) {
+  const bool cleans_up =
+      std::ranges::any_of(flow.steps, [](const auto& step) { return step.finalizer || step.undo; });
+  return cleans_up ? std::string(kPlan) : std::string();
+}
+
+/// How often a step has sent the run back.
+std::uint32_t rewinds_of(const RunData& data, const std::string& step) {
+  if (!data.trouble) return 0;
+  const auto found = data.trouble->rewinds.find(step);
+  return found == data.trouble->rewinds.end() ? 0 : found->second;
 }
 
 /// What there is to clean up below a step, from there on; empty: nothing.
@@ -118,7 +128,7 @@ Reply cleaned(const std::string& step, std::string next, std::optional<std::stri
 
 /// Runs an undo or a finalizer.
 Result<Reply> clean(FlowsCore& core, const WorkContext& context, const FlowDefinition::Function& function,
-                    const std::string& step, std::string next) {
+                    std::string next) {
   PAWL_TRY(const auto data, decode<RunData>(context.data));
   const std::string name(context.work);
   RunningStep running(core, context, data, name);
@@ -127,7 +137,7 @@ Result<Reply> clean(FlowsCore& core, const WorkContext& context, const FlowDefin
   const bool complains = returned.outcome.kind() != Outcome::Kind::done;
   core.count(context.machine, name, complains ? "failed" : "done");
   return cleaned(
-      step, std::move(next),
+      name, std::move(next),
       complains ? std::optional(fmt::format("{}: {}", name, returned.outcome.reason())) : std::nullopt);
 }
 
@@ -156,7 +166,7 @@ Machines::Work FlowsCore::step_work(const std::shared_ptr<const FlowDefinition>&
     count(flow->name, name, "exhausted");
     return reply(StepEnded{.step = name,
                            .ending = RunState::failed,
-                           .next = cleans_up(*flow) ? std::string(kPlan) : std::string(),
+                           .next = after_the_end(*flow),
                            .reason = fmt::format("retries exhausted: {}", error.to_string()),
                            .kind = FailureKind::system});
   };
@@ -181,10 +191,9 @@ Result<Reply> FlowsCore::settle(const FlowDefinition& flow, std::size_t step, co
   }
   std::optional<Json> kept;
   if (response && *response != data.response.text) kept = Json{*std::move(response)};
-  const std::string cleanup = cleans_up(flow) ? std::string(kPlan) : std::string();
   const auto end = [&](RunState ending, std::string reason, std::optional<FailureKind> kind) {
     count(flow.name, name, enum_name(ending));
-    return reply(StepEnded{name, ending, cleanup, std::move(kept), std::move(reason), kind});
+    return reply(StepEnded{name, ending, after_the_end(flow), std::move(kept), std::move(reason), kind});
   };
   if (kept && kept->text.size() > options_.response_bytes) {
     const auto size = std::exchange(kept, std::nullopt)->text.size();
@@ -201,9 +210,7 @@ Result<Reply> FlowsCore::settle(const FlowDefinition& flow, std::size_t step, co
       return end(RunState::failed, outcome.reason(), outcome.kind_of_failure());
     case Outcome::Kind::rewind: {
       const auto target = flow.find(outcome.step());
-      const auto so_far =
-          data.trouble ? data.trouble->rewinds.find(name) : decltype(data.trouble->rewinds.end()){};
-      const auto times = data.trouble && so_far != data.trouble->rewinds.end() ? so_far->second : 0;
+      const auto times = rewinds_of(data, name);
       if (!target || *target > step) {
         return end(
             RunState::failed,
@@ -236,33 +243,28 @@ Result<Reply> FlowsCore::settle(const FlowDefinition& flow, std::size_t step, co
 }
 
 Machines::Work FlowsCore::undo_work(const std::shared_ptr<const FlowDefinition>& flow, std::size_t step) {
-  const auto name = undo_name(flow->steps[step].name);
-  const auto next = cleanup_below(*flow, step);
-  const auto& options = flow->steps[step].options;
-  Machines::Work work{.run = {}, .options = {.retry = options.retry, .timeout = options.timeout}};
-  work.options.failed = [name, next](const Error& error) {
-    return cleaned(name, next, fmt::format("{}: {}", name, error.to_string()));
-  };
-  work.run = [this, flow, step, name, next](const WorkContext& context, std::string_view) {
-    return clean(*this, context, flow->steps[step].undo, name, next);
-  };
-  return work;
+  const auto& defined = flow->steps[step];
+  return cleanup_work(undo_name(defined.name), cleanup_below(*flow, step), defined.undo,
+                      {.retry = defined.options.retry, .timeout = defined.options.timeout});
 }
 
 Machines::Work FlowsCore::finalizer_work(const std::shared_ptr<const FlowDefinition>& flow,
                                          std::size_t step) {
-  const auto name = flow->steps[step].name;
-  const auto next = next_finalizer(*flow, step);
-  const auto& options = flow->steps[step].options;
-  Machines::Work work{.run = {},
-                      .options = {.retry = options.retry, .timeout = options.timeout, .pool = options.pool}};
-  work.options.failed = [name, next](const Error& error) {
+  const auto& defined = flow->steps[step];
+  return cleanup_work(
+      defined.name, next_finalizer(*flow, step), defined.run,
+      {.retry = defined.options.retry, .timeout = defined.options.timeout, .pool = defined.options.pool});
+}
+
+Machines::Work FlowsCore::cleanup_work(std::string name, std::string next, FlowDefinition::Function function,
+                                       WorkOptions options) {
+  options.failed = [name = std::move(name), next](const Error& error) {
     return cleaned(name, next, fmt::format("{}: {}", name, error.to_string()));
   };
-  work.run = [this, flow, step, name, next](const WorkContext& context, std::string_view) {
-    return clean(*this, context, flow->steps[step].run, name, next);
-  };
-  return work;
+  return {.run = [this, next = std::move(next), function = std::move(function)](
+                     const WorkContext& context,
+                     std::string_view) { return clean(*this, context, function, next); },
+          .options = std::move(options)};
 }
 
 Machines::Work FlowsCore::plan_work(const std::shared_ptr<const FlowDefinition>& flow) {

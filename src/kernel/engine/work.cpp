@@ -122,6 +122,10 @@ void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const W
     hand_out(key, machine, work, data);
     running.lease = lane_->after(*handler->options.lease,
                                  [this, key, attempt = work.attempt] { lease_ended(key, attempt); });
+    if (const auto timeout = handler->options.timeout) {
+      running.timeout =
+          lane_->after(*timeout, [this, key, attempt = work.attempt] { work_timed_out(key, attempt); });
+    }
   } else {
     auto job = [this, key, machine, work, run = &handler->run, data, timeout = handler->options.timeout,
                 instance = std::string(head.key.view())](std::stop_token stop) {
@@ -144,10 +148,6 @@ void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const W
     auto submitted = workers_->submit(std::move(job));
     if (!submitted) return work_returned(key, machine, work.attempt, fail(submitted.error()));
     running.stop = *std::move(submitted);
-  }
-  if (handler->options.lease && handler->options.timeout) {
-    running.timeout = lane_->after(*handler->options.timeout,
-                                   [this, key, attempt = work.attempt] { work_timed_out(key, attempt); });
   }
   running_.insert_or_assign(key, std::move(running));
   running_count_ = running_.size();
