@@ -3,7 +3,8 @@
 
 /// The registry of error codes. Numbers are permanent: never reuse one, never renumber; a retired code keeps
 /// its line with a note. 1xxx machines and instances, 2xxx input, 3xxx store, 4xxx running and limits, 5xxx
-/// patterns, 6xxx the server.
+/// patterns, 6xxx the server, 7xxx the
+/// systems.
 ///
 ///     return pawl::fail(pawl::Code::unknown_machine, "no machine 'dor' is registered; known: door");
 ///
@@ -74,7 +75,20 @@
   X(6010, config_invalid, "The configuration has a key or value that is not allowed.")                       \
   X(6011, unsafe_address, "The server refuses to listen on this address without protection.")                \
   X(6020, unreachable, "The server could not be reached.")                                                   \
-  X(6021, answer_invalid, "What came back is not the answer of a Pawl server.")
+  X(6021, answer_invalid, "What came back is not the answer of a Pawl server.")                              \
+  X(7001, source_missing, "The source of an image has no object of this name.")                              \
+  X(7002, source_denied, "The source of an image refuses access.")                                           \
+  X(7003, source_changed, "The object of an image changed while it was downloaded.")                         \
+  X(7004, source_failed, "The source of an image could not be reached, or failed.")                          \
+  X(7010, archive_corrupt, "The image is not a readable tar archive.")                                       \
+  X(7011, archive_hostile, "The image holds something that is not accepted.")                                \
+  X(7012, layout_invalid, "The image does not have the layout that is expected.")                            \
+  X(7020, backend_unavailable, "The place where images are unpacked cannot be used.")                        \
+  X(7021, pool_full, "The pool of volumes has no space left.")                                               \
+  X(7022, volume_missing, "The pool has no volume of this id.")                                              \
+  X(7023, volume_exists, "The pool has another volume under this id.")                                       \
+  X(7024, volume_busy, "The volume is in use.")                                                              \
+  X(7025, volume_failed, "The volume could not be read or written.")
 
 namespace pawl {
 

@@ -21,6 +21,8 @@ int exit_code(Code code) noexcept {
     case Code::unknown_event:
     case Code::unknown_instance:
     case Code::unknown_pool:
+    case Code::source_missing:
+    case Code::volume_missing:
       return kNotFound;
     case Code::illegal_event:
     case Code::guard_refused:
@@ -29,6 +31,8 @@ int exit_code(Code code) noexcept {
     case Code::version_conflict:
     case Code::request_id_reused:
     case Code::lease_lost:
+    case Code::volume_exists:
+    case Code::volume_busy:
       return kConflict;
     default:
       return kFailed;

@@ -80,6 +80,19 @@ constexpr auto kStatuses = std::to_array<Status>({
     {Code::unsafe_address, 500},
     {Code::unreachable, 502},
     {Code::answer_invalid, 502},
+    {Code::source_missing, 404},
+    {Code::source_denied, 502},
+    {Code::source_changed, 409},
+    {Code::source_failed, 502},
+    {Code::archive_corrupt, 422},
+    {Code::archive_hostile, 422},
+    {Code::layout_invalid, 422},
+    {Code::backend_unavailable, 503},
+    {Code::pool_full, 507},
+    {Code::volume_missing, 409},
+    {Code::volume_exists, 409},
+    {Code::volume_busy, 409},
+    {Code::volume_failed, 503},
 });
 
 #define PAWL_ONE(...) +1
