@@ -40,6 +40,7 @@
 #include "pawl/error.hpp"
 #include "pawl/retry.hpp"
 #include "pawl/run.hpp"
+#include "pawl/sql.hpp"
 #include "pawl/time.hpp"
 
 namespace pawl {
@@ -103,6 +104,13 @@ class Step {
   virtual std::stop_token stop() const = 0;
   /// The same for every attempt at this step: what makes a call to the outside idempotent.
   virtual std::string request_id() const = 0;
+
+  /// A statement on the application's own tables that becomes durable together with this step's outcome, or
+  /// not at all. Where it is refused (a constraint, `Sql::expect`), the attempt has failed with that error.
+  /// What an attempt that is to be repeated has asked for is dropped.
+  virtual void sql(Sql statement) = 0;
+  /// Rows of the application's own tables. Errors: those of `Engine::query`.
+  virtual Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement) = 0;
 
   /// How far this attempt is, from 0 to 1; shown to people, not logged.
   virtual void progress(double fraction, std::string_view text = {}) = 0;

@@ -47,10 +47,12 @@ struct WorkContext {
   std::string request_id() const;
 };
 
-/// What a handler answers: the event that consumes the work, or none.
+/// What a handler answers: the event that consumes the work, or none, and rows of the application that become
+/// durable in the same commit. Where a statement is refused, nothing of it is, and the attempt has failed.
 struct Reply {
-  std::optional<EventValue> event;
-  std::optional<Error> error;  ///< the event could not be encoded
+  std::optional<EventValue> event{};
+  std::optional<Error> error{};  ///< the event could not be encoded
+  std::vector<Sql> sql{};
 };
 
 /// The work is done and this event is to be sent to the instance, in the commit that consumes the work.

@@ -34,6 +34,12 @@ void add_progress(Run& run, const std::map<std::string, std::string>& ephemerals
 /// What took time in a run, made of its entries, oldest first.
 std::vector<RunSpan> to_spans(const std::vector<LogEvent>& events, const Run& run);
 
+/// What a step has asked for besides its outcome.
+struct StepAsked {
+  std::vector<RunRef> children{};
+  std::vector<Sql> sql{};
+};
+
 class FlowsCore : public std::enable_shared_from_this<FlowsCore> {
  public:
   FlowsCore(Runtime& runtime, FlowsOptions options);
@@ -70,7 +76,7 @@ class FlowsCore : public std::enable_shared_from_this<FlowsCore> {
 
   /// The event that an outcome of a step comes to.
   Result<Reply> settle(const FlowDefinition& flow, std::size_t step, const RunData& data,
-                       FlowDefinition::Returned returned, std::vector<RunRef> children);
+                       FlowDefinition::Returned returned, StepAsked asked);
   void count(std::string_view flow, std::string_view step, std::string_view outcome);
   std::vector<FlowCounts> counts() const;
 

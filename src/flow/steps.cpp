@@ -92,7 +92,7 @@ class RunningStep final : public Step {
       return fail(Code::invalid_argument,
                   "a child needs an id of its own, so that a repeat of the step finds it again");
     }
-    if (known_ + children_.size() >= core_.options().children) {
+    if (known_ + asked_.children.size() >= core_.options().children) {
       return fail(Code::too_large, fmt::format("a run has at most {} children", core_.options().children));
     }
     options.parent = RunRef{flow_, id_};
@@ -100,7 +100,7 @@ class RunningStep final : public Step {
     PAWL_TRY(auto prepared, core_.prepare(*definition, request, std::move(options)));
     RunRef child{definition->name, prepared.id};
     auto begun = core_.begin_and_wait(definition->name, std::move(prepared));
-    if (begun) children_.push_back(std::move(child));
+    if (begun) asked_.children.push_back(std::move(child));
     return begun;
   }
   Result<Run> get(std::string_view flow, std::string_view id) override {
@@ -108,7 +108,13 @@ class RunningStep final : public Step {
     return core_.get(flow, id);
   }
 
-  std::vector<RunRef> take_children() { return std::move(children_); }
+  void sql(Sql statement) override { asked_.sql.push_back(std::move(statement)); }
+  Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement) override {
+    PAWL_TRY(const auto* engine, core_.engine(context_.stop));
+    return engine->query(statement);
+  }
+
+  StepAsked take_asked() { return std::move(asked_); }
 
  private:
   FlowsCore& core_;
@@ -118,7 +124,7 @@ class RunningStep final : public Step {
   std::string run_;
   const std::string& name_;
   std::size_t known_;
-  std::vector<RunRef> children_;
+  StepAsked asked_;
 };
 
 /// What a cleanup has come to; nothing of it changes how the run ends.
@@ -136,9 +142,11 @@ Result<Reply> clean(FlowsCore& core, const WorkContext& context, const FlowDefin
   if (returned.outcome.error()) return fail(*returned.outcome.error());
   const bool complains = returned.outcome.kind() != Outcome::Kind::done;
   core.count(context.machine, name, complains ? "failed" : "done");
-  return cleaned(
+  auto made = cleaned(
       name, std::move(next),
       complains ? std::optional(fmt::format("{}: {}", name, returned.outcome.reason())) : std::nullopt);
+  made.sql = running.take_asked().sql;
+  return made;
 }
 
 }  // namespace
@@ -176,13 +184,13 @@ Machines::Work FlowsCore::step_work(const std::shared_ptr<const FlowDefinition>&
     PAWL_TRY(const auto data, decode<RunData>(context.data));
     RunningStep running(*this, context, data, present.name);
     auto returned = present.run(running, data);
-    return settle(*flow, step, data, std::move(returned), running.take_children());
+    return settle(*flow, step, data, std::move(returned), running.take_asked());
   };
   return work;
 }
 
 Result<Reply> FlowsCore::settle(const FlowDefinition& flow, std::size_t step, const RunData& data,
-                                FlowDefinition::Returned returned, std::vector<RunRef> children) {
+                                FlowDefinition::Returned returned, StepAsked asked) {
   const auto& name = flow.steps[step].name;
   auto& [outcome, response] = returned;
   if (outcome.error()) {
@@ -193,13 +201,20 @@ Result<Reply> FlowsCore::settle(const FlowDefinition& flow, std::size_t step, co
   if (response && *response != data.response.text) kept = Json{*std::move(response)};
   const auto end = [&](RunState ending, std::string reason, std::optional<FailureKind> kind) {
     count(flow.name, name, enum_name(ending));
-    return reply(StepEnded{name, ending, after_the_end(flow), std::move(kept), std::move(reason), kind});
+    auto made = reply(StepEnded{name, ending, after_the_end(flow), std::move(kept), std::move(reason), kind});
+    made.sql = std::move(asked.sql);
+    return made;
+  };
+  // The outcome is not the one that the step wanted, so what it asked for is not wanted either.
+  const auto fail_instead = [&](std::string reason, FailureKind kind) {
+    asked.sql.clear();
+    return end(RunState::failed, std::move(reason), kind);
   };
   if (kept && kept->text.size() > options_.response_bytes) {
     const auto size = std::exchange(kept, std::nullopt)->text.size();
-    return end(RunState::failed,
-               fmt::format("the response has {} bytes; at most {} are kept", size, options_.response_bytes),
-               FailureKind::user);
+    return fail_instead(
+        fmt::format("the response has {} bytes; at most {} are kept", size, options_.response_bytes),
+        FailureKind::user);
   }
   switch (outcome.kind()) {
     case Outcome::Kind::handoff:
@@ -212,19 +227,19 @@ Result<Reply> FlowsCore::settle(const FlowDefinition& flow, std::size_t step, co
       const auto target = flow.find(outcome.step());
       const auto times = rewinds_of(data, name);
       if (!target || *target > step) {
-        return end(
-            RunState::failed,
+        return fail_instead(
             fmt::format("step \"{}\" goes back to \"{}\", which is no step before it", name, outcome.step()),
             FailureKind::user);
       }
       if (times >= flow.steps[step].options.rewinds) {
-        return end(RunState::failed,
-                   fmt::format("step \"{}\" has sent the run back {} times already: {}", name, times,
-                               outcome.reason()),
-                   FailureKind::system);
+        return fail_instead(fmt::format("step \"{}\" has sent the run back {} times already: {}", name, times,
+                                        outcome.reason()),
+                            FailureKind::system);
       }
       count(flow.name, name, "rewound");
-      return reply(StepRewound{name, flow.steps[*target].name, std::move(kept), outcome.reason()});
+      auto made = reply(StepRewound{name, flow.steps[*target].name, std::move(kept), outcome.reason()});
+      made.sql = std::move(asked.sql);
+      return made;
     }
     case Outcome::Kind::done:
     case Outcome::Kind::join:
@@ -234,12 +249,14 @@ Result<Reply> FlowsCore::settle(const FlowDefinition& flow, std::size_t step, co
   count(flow.name, name, "done");
   const bool last = step + 1 == flow.steps.size();
   const bool closes = !last && flow.steps[step + 1].finalizer;
-  if (outcome.kind() != Outcome::Kind::join) children.clear();
-  return reply(StepDone{.step = name,
-                        .next = last ? std::string() : flow.steps[step + 1].name,
-                        .response = std::move(kept),
-                        .children = std::move(children),
-                        .closes = closes});
+  if (outcome.kind() != Outcome::Kind::join) asked.children.clear();
+  auto made = reply(StepDone{.step = name,
+                             .next = last ? std::string() : flow.steps[step + 1].name,
+                             .response = std::move(kept),
+                             .children = std::move(asked.children),
+                             .closes = closes});
+  made.sql = std::move(asked.sql);
+  return made;
 }
 
 Machines::Work FlowsCore::undo_work(const std::shared_ptr<const FlowDefinition>& flow, std::size_t step) {

@@ -10,15 +10,12 @@
 #include "pawl/codec.hpp"
 
 namespace pawl {
-namespace {
 
 /// A refusal by the store concerns one transaction; after any other error the open batch is gone.
-bool is_refusal(Code code) {
+bool EngineCore::is_refusal(Code code) {
   return code == Code::sql_refused || code == Code::sql_failed || code == Code::row_expectation_failed ||
          code == Code::too_large || code == Code::request_id_reused || code == Code::invalid_argument;
 }
-
-}  // namespace
 
 void EngineCore::enqueue(Request request) {
   // Destroyed here, outside of the lock: what a caller's thread allocated is freed best by a caller's thread.

@@ -209,6 +209,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Result<Draft> draft_of(const Batch& batch, const Target& target);
   Result<void> decide_targets(const Batch& batch, const Request& request);
   Result<Seq> write(const Request& request);
+  static bool is_refusal(Code code);
   Result<void> commit_batch(Batch& batch);
   void publish(Batch& batch);
   void fail_batch(Batch& batch, const Error& error);
@@ -241,6 +242,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
                                    std::string_view payload);
   void work_returned(WorkKey key, std::uint16_t machine, std::uint32_t attempt, Result<Reply> result,
                      Done done = {});
+  Done fail_if_refused(WorkKey key, std::uint16_t machine, std::uint32_t attempt, Done done);
   void attempt_failed(const WorkKey& key, std::uint16_t machine, const WorkRecord& work, Error error,
                       Done done);
   void limit_time(const WorkKey& key, std::uint32_t attempt, Duration timeout);

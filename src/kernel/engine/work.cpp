@@ -230,9 +230,12 @@ void EngineCore::work_returned(WorkKey key, std::uint16_t machine, std::uint32_t
   }
   if (result && result->error) result = fail(*result->error);
   if (result) {
-    enqueue({.targets = {{machine, key.first, {}, FinishWork{key.second, attempt, std::move(result->event)}}},
-             .done = std::move(done),
-             .internal = true});
+    const bool may_be_refused = !result->sql.empty();
+    enqueue(
+        {.targets = {{machine, key.first, {}, FinishWork{key.second, attempt, std::move(result->event)}}},
+         .sql = std::move(result->sql),
+         .done = may_be_refused ? fail_if_refused(key, machine, attempt, std::move(done)) : std::move(done),
+         .internal = true});
     return;
   }
   auto error = std::move(result).error();
@@ -240,6 +243,20 @@ void EngineCore::work_returned(WorkKey key, std::uint16_t machine, std::uint32_t
     error = Error(Code::timed_out, fmt::format("attempt {} of work \"{}\" took too long: {}", attempt,
                                                work->name, error.message()));
   attempt_failed(key, machine, *work, std::move(error), std::move(done));
+}
+
+/// A handler's own rows may be refused; then its attempt has failed.
+Done EngineCore::fail_if_refused(WorkKey key, std::uint16_t machine, std::uint32_t attempt, Done done) {
+  return
+      [this, key, machine, attempt, done = std::move(done)](Result<std::vector<Instance>> outcome) mutable {
+        const bool refused = !outcome && is_refusal(outcome.error().code());
+        const auto* work = refused ? find_work(heads_.find(key.first), key.second) : nullptr;
+        if (work != nullptr && work->attempt == attempt) {
+          attempt_failed(key, machine, *work, outcome.error(), std::move(done));
+        } else if (done) {
+          done(std::move(outcome));
+        }
+      };
 }
 
 /// The next attempt, or the end of the work.
