@@ -66,11 +66,14 @@ class Hello final : public pawl::System {
   }
 
   std::vector<pawl::Verb> verbs() override {
-    return {
-        {.name = "wave", .summary = "Wave at the terminal", .run = [](const std::vector<std::string>& names) {
-           for (const auto& name : names) std::cout << name << " waves\n";
-           return 0;
-         }}};
+    return {{.name = "wave",
+             .summary = "Wave at the terminal",
+             .arguments = {{.name = "name", .description = "who waves", .required = true}},
+             .local = true,
+             .run = [](const pawl::VerbCall& call) {
+               std::cout << call.argument("name") << " waves\n";
+               return 0;
+             }}};
   }
 
   void write_metrics(pawl::Engine& engine, pawl::MetricsText& out) override {
@@ -120,7 +123,7 @@ int main(int arguments, char**) {
     std::cout << get(*server, "/systems/hello/page.js");
     const auto metrics = get(*server, "/metrics");
     std::cout << metrics.substr(metrics.find("\nhello_greeted") + 1);
-    hello.verbs().front().run({"Ada"});
+    hello.verbs().front().run({.arguments = {{"name", "Ada"}}}).value();
     if (arguments > 1) {
       std::cout << "http://127.0.0.1:" << server->port() << "/systems/hello" << std::endl;
       std::cin.ignore(std::numeric_limits<std::streamsize>::max());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What a system brings to the server: machines, flows, tables, routes, verbs of the command, metrics, a
-/// page.
+/// What a system brings to the server: settings, machines, flows, tables, routes, verbs of the command,
+/// metrics, a page.
 ///
 ///     class Hello final : public pawl::System {
 ///      public:
@@ -18,6 +18,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pawl/engine.hpp"
@@ -32,11 +33,50 @@ namespace pawl {
 
 class Flows;
 
+/// One key of the configuration, below the system's name.
+struct Setting {
+  std::string name;         ///< "backend" for `images.backend`
+  std::string type;         ///< what it may be, for people
+  std::string otherwise;    ///< its default, as YAML
+  std::string description;  ///< one line
+  /// Takes the value as text. An error's message says what would be right.
+  std::function<Result<void>(std::string_view text)> set;
+};
+
+/// What a verb takes: a place in its line, or an option where the name begins with dashes.
+struct VerbArgument {
+  std::string name;  ///< "image", "--timeout"
+  std::string description;
+  bool required = false;
+  bool flag = false;  ///< an option without a value
+};
+
+/// What a verb was given, and what it can use; made by the command.
+struct VerbCall {
+  std::map<std::string, std::string, std::less<>> arguments{};  ///< by name without dashes; a flag is "true"
+  bool json = false;                                            ///< data is printed as JSON
+  /// Asks the server that the command talks to; the body of its answer.
+  std::function<Result<std::string>(http::Method method, std::string target, std::string body)> ask{};
+  /// Prints a table for people; a head that begins with '>' is a column of numbers.
+  std::function<void(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows)>
+      table{};
+  /// Shows how far something is, from 0 to 1, where there is a terminal.
+  std::function<void(std::string_view label, double fraction, std::string_view text)> progress{};
+
+  /// Empty where it was not given.
+  std::string argument(std::string_view name) const {
+    const auto found = arguments.find(name);
+    return found == arguments.end() ? std::string() : found->second;
+  }
+};
+
 /// `pawl <system> <verb> [argument…]`.
 struct Verb {
   std::string name;
-  std::string summary;                                                ///< one line of the help
-  std::function<int(const std::vector<std::string>& arguments)> run;  ///< the exit code (docs/cli.md)
+  std::string summary;  ///< one line of the help
+  std::vector<VerbArgument> arguments{};
+  bool local = false;                                    ///< asks no server
+  std::function<Result<int>(const VerbCall& call)> run;  ///< the exit code (docs/cli.md)
 };
 
 /// A page of the dashboard: a JavaScript module, served by the server itself.
@@ -60,6 +100,8 @@ class System {
   virtual std::string name() const = 0;
   virtual std::string summary() const { return {}; }
 
+  /// Its keys of the configuration; set before anything else is called.
+  virtual std::vector<Setting> settings() { return {}; }
   /// Its flows. They are there until the system is destroyed; from `start` to `stop` it may start runs.
   virtual void add_flows(Flows&) {}
   virtual void add_machines(Machines&) {}

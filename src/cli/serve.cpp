@@ -12,8 +12,8 @@
 
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
+#include "cli/systems.hpp"
 #include "server/config.hpp"
-#include "server/demo.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -28,10 +28,10 @@ struct ServeArguments {
 };
 
 /// What is given on the command line comes before what the file says.
-Result<server::Config> read_config(const ServeArguments& arguments) {
+Result<server::Config> read_config(const ServeArguments& arguments, const server::Systems& systems) {
   server::Config config;
   if (!arguments.file.empty() || std::filesystem::exists(kDefaultFile)) {
-    PAWL_TRY(config, server::load_config(arguments.file.empty() ? kDefaultFile : arguments.file));
+    PAWL_TRY(config, server::load_config(arguments.file.empty() ? kDefaultFile : arguments.file, systems));
   }
   if (arguments.listen) config.server.listen = *arguments.listen;
   if (arguments.data) config.data = *arguments.data;
@@ -39,23 +39,18 @@ Result<server::Config> read_config(const ServeArguments& arguments) {
   return config;
 }
 
-/// Every system that this command knows; a new one is one more line.
-std::vector<std::unique_ptr<System>> built_in_systems() {
-  std::vector<std::unique_ptr<System>> systems;
-  systems.push_back(server::make_demo());
-  return systems;
-}
-
 int run_server(const ServeArguments& arguments) {
-  const auto config = read_config(arguments);
+  auto systems = built_in_systems();
+  const auto config = read_config(arguments, systems);
   if (!config) return report(config.error());
-  const auto served =
-      server::serve(*config, built_in_systems(), [&arguments] { return read_config(arguments); });
+  // What is read again later must not be set in systems that run.
+  const auto served = server::serve(*config, std::move(systems),
+                                    [&arguments] { return read_config(arguments, built_in_systems()); });
   return served ? kOk : report(served.error());
 }
 
 int check_config(const std::string& file) {
-  const auto config = server::load_config(file);
+  const auto config = server::load_config(file, built_in_systems());
   if (!config) return report(config.error());
   fmt::print("{} is right\n", printable(file));
   return kOk;
@@ -83,27 +78,9 @@ void add_config(CLI::App& app, int& status) {
   check->callback([file, &status] { status = check_config(*file); });
   auto* defaults = noun->add_subcommand("default", "Print a configuration with every key and its default");
   defaults->callback([&status] {
-    fmt::print("{}", server::default_config());
+    fmt::print("{}", server::default_config(built_in_systems()));
     status = kOk;
   });
-}
-
-void add_systems(CLI::App& app, int& status) {
-  for (auto& made : built_in_systems()) {
-    const std::shared_ptr<System> system = std::move(made);
-    auto verbs = system->verbs();
-    if (verbs.empty()) continue;
-    auto* noun =
-        app.add_subcommand(system->name(), "The system " + system->name() + ": " + system->summary());
-    noun->require_subcommand(1);
-    for (auto& verb : verbs) {
-      auto* command = noun->add_subcommand(verb.name, verb.summary);
-      const auto arguments = std::make_shared<std::vector<std::string>>();
-      command->add_option("arguments", *arguments, "what the verb is given");
-      command->callback(
-          [system, arguments, run = std::move(verb.run), &status] { status = run(*arguments); });
-    }
-  }
 }
 
 }  // namespace pawl::cli

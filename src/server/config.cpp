@@ -204,6 +204,8 @@ std::vector<Key> make_keys() {
                [](Config& config) -> auto& { return config.server.allow_insecure; }),
       text_key("data", "pawl-data", "directory of the store; made if it is absent",
                [](Config& config) -> auto& { return config.data; }),
+      text_key("store", "", "sqlite:PATH or postgresql://…; nothing: SQLite in the data directory",
+               [](Config& config) -> auto& { return config.store; }),
       flag_key("demo", false, "run the demo system, which moves orders by itself",
                [](Config& config) -> auto& { return config.demo; }),
       {{"systems", "list of names", "[]", "the systems to run; [all]: every one there is"}, read_systems},
@@ -231,9 +233,23 @@ std::vector<Key> make_keys() {
   return keys;
 }
 
-const std::vector<Key>& keys() {
-  static const auto kKeys = make_keys();
-  return kKeys;
+Key setting_key(const std::string& system, Setting setting) {
+  return {{system + "." + setting.name, std::move(setting.type), std::move(setting.otherwise),
+           std::move(setting.description)},
+          [set = std::move(setting.set)](Config&, const YAML::Node& node) -> std::optional<std::string> {
+            if (!node.IsScalar()) return "one value";
+            const auto taken = set(node.Scalar());
+            return taken ? std::nullopt : std::optional(taken.error().message());
+          }};
+}
+
+/// Those of the server, then those of the systems.
+std::vector<Key> all_keys(const Systems& systems) {
+  auto keys = make_keys();
+  for (const auto& system : systems) {
+    for (auto& setting : system->settings()) keys.push_back(setting_key(system->name(), std::move(setting)));
+  }
+  return keys;
 }
 
 struct Place {
@@ -248,20 +264,20 @@ Error refuse(const Place& place, std::string_view what) {
           {{"line", std::to_string(place.line)}, {"key", place.key}}};
 }
 
-Error unknown_key(const Place& place) {
+Error unknown_key(const std::vector<Key>& keys, const Place& place) {
   std::vector<std::string> known;
-  for (const auto& key : keys()) known.push_back(key.shown.name);
+  for (const auto& key : keys) known.push_back(key.shown.name);
   auto hint = suggestion(place.key, known);
   if (hint.empty()) hint = "; docs/configuration.md lists them";
   return refuse(place, fmt::format("there is no key \"{}\"{}", place.key, hint));
 }
 
-bool is_group(const std::string& name) {
-  return std::ranges::any_of(keys(), [&](const Key& key) { return key.shown.name.starts_with(name + "."); });
+bool is_group(const std::vector<Key>& keys, const std::string& name) {
+  return std::ranges::any_of(keys, [&](const Key& key) { return key.shown.name.starts_with(name + "."); });
 }
 
-Result<void> read_map(Config& config, const YAML::Node& map, const std::string& group, std::string_view file,
-                      std::vector<std::string>& seen) {
+Result<void> read_map(const std::vector<Key>& keys, Config& config, const YAML::Node& map,
+                      const std::string& group, std::string_view file, std::vector<std::string>& seen) {
   for (const auto& item : map) {
     if (!item.first.IsScalar()) {
       return fail(refuse({file, item.first.Mark().line + 1, group}, "a key is a name"));
@@ -272,13 +288,13 @@ Result<void> read_map(Config& config, const YAML::Node& map, const std::string& 
       return fail(refuse(place, fmt::format("the key \"{}\" is given twice", place.key)));
     }
     seen.push_back(name);
-    const auto key = std::ranges::find(keys(), name, [](const Key& entry) { return entry.shown.name; });
-    if (key == keys().end()) {
-      if (!is_group(name)) return fail(unknown_key(place));
+    const auto key = std::ranges::find(keys, name, [](const Key& entry) { return entry.shown.name; });
+    if (key == keys.end()) {
+      if (!is_group(keys, name)) return fail(unknown_key(keys, place));
       if (!item.second.IsMap()) {
         return fail(refuse(place, fmt::format("\"{}\" holds keys of its own, not a value", name)));
       }
-      PAWL_CHECK(read_map(config, item.second, name, file, seen));
+      PAWL_CHECK(read_map(keys, config, item.second, name, file, seen));
     } else if (const auto expected = key->read(config, item.second)) {
       return fail(refuse(place, fmt::format("\"{}\" is {}, not \"{}\"", name, *expected,
                                             text_of(item.second).substr(0, 64))));
@@ -289,13 +305,13 @@ Result<void> read_map(Config& config, const YAML::Node& map, const std::string& 
 
 }  // namespace
 
-std::vector<ConfigKey> config_keys() {
+std::vector<ConfigKey> config_keys(const Systems& systems) {
   std::vector<ConfigKey> shown;
-  for (const auto& key : keys()) shown.push_back(key.shown);
+  for (const auto& key : all_keys(systems)) shown.push_back(key.shown);
   return shown;
 }
 
-Result<Config> parse_config(std::string_view yaml, std::string_view file) {
+Result<Config> parse_config(std::string_view yaml, std::string_view file, const Systems& systems) {
   if (yaml.size() > kMostBytes) {
     return fail(Code::config_invalid, fmt::format("{}: larger than {} bytes", file, kMostBytes));
   }
@@ -306,7 +322,7 @@ Result<Config> parse_config(std::string_view yaml, std::string_view file) {
     if (root.IsNull()) return config;
     if (!root.IsMap())
       return fail(refuse({file, 1, {}}, "the file holds keys with values, such as `demo: true`"));
-    PAWL_CHECK(read_map(config, root, "", file, seen));
+    PAWL_CHECK(read_map(all_keys(systems), config, root, "", file, seen));
   } catch (const YAML::Exception& problem) {
     return fail(refuse({file, problem.mark.line + 1, {}}, fmt::format("this is not YAML: {}", problem.msg)));
   }
@@ -317,17 +333,17 @@ Result<Config> parse_config(std::string_view yaml, std::string_view file) {
   return config;
 }
 
-Result<Config> load_config(const std::string& path) {
+Result<Config> load_config(const std::string& path, const Systems& systems) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail(Code::config_invalid, fmt::format("{} cannot be read", path));
   std::string text{std::istreambuf_iterator<char>(file), {}};
-  return parse_config(text, path);
+  return parse_config(text, path, systems);
 }
 
-std::string default_config() {
+std::string default_config(const Systems& systems) {
   std::string text;
   std::string group;
-  for (const auto& key : config_keys()) {
+  for (const auto& key : config_keys(systems)) {
     const auto dot = key.name.find('.');
     const auto begins = dot == std::string::npos ? std::string() : key.name.substr(0, dot);
     if (begins != group && !begins.empty()) text += begins + ":\n";

@@ -5,6 +5,7 @@
 /// docs/configuration.md is written from the same list.
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,11 +15,13 @@
 #include "pawl/error.hpp"
 #include "pawl/log.hpp"
 #include "pawl/server.hpp"
+#include "pawl/system.hpp"
 
 namespace pawl::server {
 
 /// Everything that `pawl serve` can be told.
 struct Config {
+  std::string store{};  ///< empty: SQLite in the data directory
   std::string data = "pawl-data";
   bool demo = false;
   bool auth = true;
@@ -40,13 +43,17 @@ struct ConfigKey {
   bool reloadable = false;
 };
 
-std::vector<ConfigKey> config_keys();
+/// The systems whose keys are known besides the server's own.
+using Systems = std::vector<std::unique_ptr<System>>;
 
-/// Error: `config_invalid` with the line, the key and what would be right. `file` is for messages.
-Result<Config> parse_config(std::string_view yaml, std::string_view file);
-Result<Config> load_config(const std::string& path);
+std::vector<ConfigKey> config_keys(const Systems& systems = {});
+
+/// What the file says of a system is set there. Error: `config_invalid` with the line, the key and what would
+/// be right. `file` is for messages.
+Result<Config> parse_config(std::string_view yaml, std::string_view file, const Systems& systems = {});
+Result<Config> load_config(const std::string& path, const Systems& systems = {});
 
 /// A file that says nothing but the defaults, with every description.
-std::string default_config();
+std::string default_config(const Systems& systems = {});
 
 }  // namespace pawl::server

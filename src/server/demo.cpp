@@ -160,7 +160,8 @@ class Demo final : public System {
   std::vector<Verb> verbs() override {
     return {{.name = "diagram",
              .summary = "Print the diagram of the demo's machine for Mermaid",
-             .run = [](const std::vector<std::string>&) {
+             .local = true,
+             .run = [](const VerbCall&) {
                fmt::print("{}", to_mermaid(define<order>()));
                return 0;
              }}};

@@ -68,7 +68,8 @@ Result<std::unique_ptr<Engine>> open_engine(Runtime& runtime, const Config& conf
   }
   Machines machines;
   auto options = config.engine;
-  options.store = "sqlite:" + (std::filesystem::path(config.data) / "pawl.db").string();
+  options.store = config.store.empty() ? "sqlite:" + (std::filesystem::path(config.data) / "pawl.db").string()
+                                       : config.store;
   options.log = log;
   for (auto* system : systems) {
     system->add_flows(flows);

@@ -122,6 +122,43 @@ TEST(Config, TheDefaultsAsAFileAreTheDefaults) {
   EXPECT_EQ(config.engine.forget_finished, EngineOptions{}.forget_finished);
 }
 
+/// A system with one setting.
+class Kettle final : public System {
+ public:
+  std::string name() const override { return "kettle"; }
+  std::vector<Setting> settings() override {
+    return {{.name = "litres",
+             .type = "1 or 2",
+             .otherwise = "1",
+             .description = "how much it holds",
+             .set = [this](std::string_view text) -> Result<void> {
+               if (text != "1" && text != "2") return fail(Code::invalid_argument, "1 or 2");
+               litres = text == "2" ? 2 : 1;
+               return {};
+             }}};
+  }
+  int litres = 1;
+};
+
+TEST(Config, ASystemHasKeysOfItsOwn) {
+  Systems systems;
+  systems.push_back(std::make_unique<Kettle>());
+  ASSERT_TRUE(parse_config("kettle: {litres: 2}", "f", systems));
+  EXPECT_EQ(dynamic_cast<Kettle&>(*systems.front()).litres, 2);
+  EXPECT_THAT(default_config(systems), HasSubstr("kettle:\n  litres: 1  # how much it holds\n"));
+}
+
+TEST(Config, WhatASystemRefusesIsRefusedWithItsLineAndWhatWouldBeRight) {
+  Systems systems;
+  systems.push_back(std::make_unique<Kettle>());
+  const auto wrong = parse_config("demo: true\nkettle:\n  litres: 3\n", "f.yaml", systems);
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message(), HasSubstr("f.yaml:3: \"kettle.litres\" is 1 or 2, not \"3\""));
+  EXPECT_FALSE(parse_config("kettle: {litres: [1]}", "f", systems));
+  EXPECT_THAT(parse_config("kettle: {liters: 1}", "f", systems).error().message(),
+              HasSubstr("kettle.litres"));
+}
+
 TEST(Config, TheDocumentationListsEveryKeyWithItsDefault) {
   std::vector<std::string> expected;
   for (const auto& key : config_keys()) {
