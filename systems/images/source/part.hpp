@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// A file that comes in bit by bit and is there only when it is whole.
+///
+///     PAWL_TRY(auto part, Part::open("alpine.tar", "images/alpine.tar"));
+///     part.size();                        // what an interrupted call has left: go on there
+///     PAWL_CHECK(part.append(bytes));
+///     return part.finish();               // alpine.tar is there, durable
+///
+/// Beside "alpine.tar.part" stands "alpine.tar.part.tag", which says what object the bytes belong to. Bytes
+/// that were written survive the death of the process, but the machine may lose them when it goes down: the
+/// tag names the boot during which they were written and how many of them are durable for certain.
+
+#include <openssl/evp.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "images/source/source.hpp"
+#include "pawl/error.hpp"
+
+namespace pawl::images::source {
+
+/// Closes its descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Descriptor();
+
+  int get() const { return number_; }
+  explicit operator bool() const { return number_ >= 0; }
+
+ private:
+  int number_ = -1;
+};
+
+/// Of everything that it was given, as 64 hexadecimal digits.
+class Sha256 {
+ public:
+  Sha256();
+  void update(std::string_view bytes);
+  std::string hex();
+
+ private:
+  struct Free {
+    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+  };
+  std::unique_ptr<EVP_MD_CTX, Free> context_;
+};
+
+/// `disk_full` or `store_io`, from an errno.
+Error file_error(std::string_view doing, const std::string& path, int code);
+
+/// What the bytes are of.
+struct PartTag {
+  std::string object;  ///< the bucket and the key, or the path
+  std::string etag;
+  std::uint64_t bytes = 0;  ///< of the whole object
+};
+
+/// Used by one thread at a time; another fetch to the same path, also of another process, is refused.
+class Part {
+ public:
+  /// Takes up what was kept for this object, if anything. Errors: `source_failed` while somebody else fetches
+  /// to the same path, `disk_full`, `store_io`.
+  static Result<Part> open(std::string path, std::string object);
+
+  std::uint64_t size() const { return size_; }
+  std::uint64_t resumed_at() const { return resumed_at_; }
+  /// Of the object that the kept bytes belong to; meaningful where `size` is not 0.
+  const PartTag& tag() const { return tag_; }
+
+  /// Hashes what was kept, to be called before the first `append` that goes on there. Error: `cancelled`.
+  Result<void> hash_kept(const std::stop_token& stop);
+
+  /// Throws away what is there and begins another one. Without an etag or a size nothing is kept later.
+  Result<void> begin_anew(std::string etag, std::optional<std::uint64_t> bytes);
+
+  Result<void> append(std::string_view bytes);
+
+  /// Makes everything durable under the final name.
+  Result<Fetched> finish();
+
+  /// After a failure: keeps what a later call can go on with, and removes everything else. Returns `error`.
+  std::unexpected<Error> give_up(Error error);
+
+  /// Removes what is there.
+  void discard();
+
+ private:
+  Part(std::string path, std::string object) : path_(std::move(path)) { tag_.object = std::move(object); }
+
+  Result<void> lock();
+  Result<void> load();
+  Result<void> write_tag(std::uint64_t durable) const;
+  Result<void> flush();
+  Result<void> keep();
+  std::string part_path() const { return path_ + ".part"; }
+
+  std::string path_;
+  Descriptor file_;
+  PartTag tag_;
+  bool resumable_ = false;
+  std::uint64_t size_ = 0;     ///< with what is in the buffer
+  std::uint64_t written_ = 0;  ///< without
+  std::uint64_t started_ = 0;  ///< up to where the kernel was told to write to the device
+  std::uint64_t resumed_at_ = 0;
+  std::string buffer_;
+  Sha256 hash_;
+};
+
+}  // namespace pawl::images::source
