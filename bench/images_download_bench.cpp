@@ -40,8 +40,9 @@ constexpr int kRounds = 9;
 /// Sends one file to whoever asks, as fast as the kernel does it.
 class FileServer {
  public:
-  explicit FileServer(const std::string& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  explicit FileServer(const std::string& path)
+      : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)),
+        listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -85,7 +86,7 @@ class FileServer {
   }
 
   int file_;
-  int listener_ = -1;
+  int listener_;
   std::string endpoint_;
   std::jthread thread_;
 };
@@ -149,15 +150,16 @@ void run_all(const fs::path& directory) {
   report("images.download", median(ours), "MB/s", median(theirs));
 }
 
-}  // namespace
-}  // namespace bench
-
-int main() {
+void run_somewhere() {
   const char* parent = std::getenv("PAWL_BENCH_DIR");
   auto name =
       ((parent != nullptr ? fs::path(parent) : fs::temp_directory_path()) / "pawl_bench_XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) bench::give_up("no directory");
-  bench::run_all(name);
-  std::error_code ignored;
-  fs::remove_all(name, ignored);
+  if (mkdtemp(name.data()) == nullptr) give_up("no directory");
+  run_all(name);
+  fs::remove_all(name);
 }
+
+}  // namespace
+}  // namespace bench
+
+int main() { bench::run_somewhere(); }

@@ -14,8 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class FileSource : public testing::Test {
- protected:
+struct FileSource : testing::Test {
   FileSource() {
     fs::create_directories(allowed / "dir");
     source = *open_files({allowed.path()});

@@ -45,8 +45,7 @@ std::string refusal(const std::string& status, const std::string& code, const st
   return http_answer(status, headers, "<Error><Code>" + code + "</Code><Message>Because.</Message></Error>");
 }
 
-class S3Fault : public testing::Test {
- protected:
+struct S3Fault : testing::Test {
   /// Fetches once from a store with these replies.
   Result<Fetched> fetch(const S3ServerDouble& store, const FetchOptions& options = {}) {
     return signed_source(store)->fetch(kObject, target, options);

@@ -14,7 +14,6 @@ namespace {
 using pawl::test::kSwiftKey;
 using pawl::test::kSwiftSecret;
 using pawl::test::shared_swift;
-using pawl::test::SwiftServer;
 using testing::HasSubstr;
 
 constexpr const char* kBucket = "images";
@@ -23,8 +22,7 @@ S3Options right_options() {
   return {.endpoint = shared_swift().endpoint(), .key_id = kSwiftKey, .secret = kSwiftSecret};
 }
 
-class S3OnSwift : public testing::Test {
- protected:
+struct S3OnSwift : testing::Test {
   void SetUp() override {
     PAWL_NEEDS_SWIFT();
     static const bool made = [] {

@@ -12,8 +12,8 @@
 
 namespace pawl::test {
 
-S3ServerDouble::S3ServerDouble(std::vector<ScriptedReply> replies) : replies_(std::move(replies)) {
-  listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+S3ServerDouble::S3ServerDouble(std::vector<ScriptedReply> replies)
+    : replies_(std::move(replies)), listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

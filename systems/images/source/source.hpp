@@ -36,7 +36,7 @@ struct ObjectInfo {
 
 struct FetchOptions {
   std::uint64_t max_bytes = std::uint64_t{10} << 30;
-  std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress{};  ///< total is 0 while unknown
   std::stop_token stop{};
 };
 
@@ -60,8 +60,9 @@ class Source {
 
   /// Fetches into `path`, which is there only when everything is, durable. Until then the bytes are in
   /// `path` + ".part", with the object's tag in `path` + ".part.tag". More errors: `too_large`, `disk_full`,
-  /// `source_changed` where the object became another one meanwhile: what was kept is gone then, and the next
-  /// call begins anew.
+  /// `source_changed` where the object became another one meanwhile: what was kept is gone after these, and
+  /// after `source_missing`, and the next call begins anew. `source_failed` also while somebody else fetches
+  /// to the same path, `store_io` where the file cannot be written.
   virtual Result<Fetched> fetch(const ObjectName& name, const std::string& path,
                                 const FetchOptions& options) = 0;
 };
@@ -84,10 +85,14 @@ struct S3Options {
   Duration stall_timeout = std::chrono::seconds(30);  ///< without a byte
 };
 
-/// Error: `invalid_argument`.
+/// Requests are repeated where the store says how they would be right: once with its clock, and up to three
+/// times with its region or at the place it redirects to, which has to be the same host, or one below it. A
+/// refusal has the fields `url`, `status` and, where the store gave one, `s3_code`. Error:
+/// `invalid_argument`.
 Result<std::unique_ptr<Source>> open_s3(S3Options options);
 
-/// Files below these directories only, named by their absolute path. Error: `invalid_argument`.
+/// Regular files below these directories only, named by their absolute path; what follows the directory is a
+/// key as `check_key` wants it. Symbolic links below it are not followed. Error: `invalid_argument`.
 Result<std::unique_ptr<Source>> open_files(std::vector<std::string> directories);
 
 }  // namespace pawl::images
