@@ -8,43 +8,54 @@
 ///     PAWL_TRY(const auto written, extract("alpine.tar", root, {}));   // `root`: a descriptor of a directory
 ///
 /// Both apply the same rules, so that what passed the scan is refused by the extraction only for what the
-/// place lacks.
+/// place lacks. Read are tar archives without compression: v7, ustar, pax and GNU. Headers that readers of
+/// tar archives understand in different ways (a size on a link, a name given twice) are refused.
+///
+/// All functions here may be called from any thread; calls share nothing.
 
 #include <cstdint>
 #include <functional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pawl/error.hpp"
 
 namespace pawl::images {
 
+/// What is at a limit passes.
 struct ArchiveLimits {
+  /// Also of the directories that are made because entries are below them.
   std::uint64_t entries = 100'000;
-  std::uint64_t file_bytes = std::uint64_t{1} << 30;
+  std::uint64_t file_bytes = std::uint64_t{1} << 30;  ///< holes of sparse files included, here and below
   std::uint64_t total_bytes = std::uint64_t{10} << 30;
 };
 
 /// What to do with a regular file that is setuid or setgid.
 enum class SetIdPolicy : std::uint8_t { reject, strip, allow };
-/// What to do with a symbolic link to an absolute path. `in_root` takes it as seen from the root file system.
+/// What to do with a symbolic link to an absolute path. `in_root` takes it as seen from the root file system:
+/// rootfs/ for a link below rootfs/, the archive's root for any other. The link keeps its text.
 enum class AbsoluteLinkPolicy : std::uint8_t { reject, in_root };
-/// What to do with device nodes. `below_dev` takes those below dev/.
+/// What to do with device nodes. `below_dev` takes those below dev/ and rootfs/dev/.
 enum class DevicePolicy : std::uint8_t { reject, below_dev };
+/// What to do with names in one directory that differ only in the case of ASCII letters. Some Linux trees
+/// have such names on purpose (terminfo, headers of the kernel); most others mean one to hide the other.
+enum class CasePolicy : std::uint8_t { reject, allow };
 
 struct ArchivePolicy {
   SetIdPolicy set_id = SetIdPolicy::reject;
   AbsoluteLinkPolicy absolute_links = AbsoluteLinkPolicy::reject;
   DevicePolicy devices = DevicePolicy::reject;
+  CasePolicy case_collisions = CasePolicy::reject;
 };
 
 struct ArchiveOptions {
   ArchiveLimits limits{};
   ArchivePolicy policy{};
-  /// Every hundred entries: how far into the archive, and what was found so far.
+  /// Every hundred entries and at the end: how far into the archive, and what was found so far.
   std::function<void(std::uint64_t position, std::uint64_t archive_bytes, std::uint64_t entries)> progress{};
-  std::stop_token stop{};
+  std::stop_token stop{};  ///< looked at before each entry and each mebibyte of content
 };
 
 /// What an archive holds, or what of it was written.
@@ -62,28 +73,35 @@ enum class Violation : std::uint8_t {
   parent_path,  ///< ".." in a name
   absolute_path,
   symlink_absolute,
-  symlink_escape,
-  hardlink_escape,  ///< to something outside, or that the archive has not written itself
+  symlink_escape,   ///< to something above rootfs/, for a link below it, or above the archive's root
+  hardlink_escape,  ///< to something outside, or that is no regular file which the archive has had before
   set_id,
   device_node,
   too_many_entries,
   file_too_large,
   total_too_large,
-  bad_size,         ///< negative, overflowing, or not what the archive has
+  bad_size,         ///< negative, overflowing, on an entry without content, or of a header too large
   through_symlink,  ///< an entry below a name that is a symbolic link
-  duplicate_name,   ///< a name that replaces something of another kind
+  duplicate_name,   ///< a name twice, unless it is a directory both times
   case_collision,
-  bad_name,  ///< empty, too long, or with a NUL
+  bad_name,  ///< empty, too long, too deep, or with a NUL
   unsupported_entry,
 };
+std::string_view name(Violation violation) noexcept;
 
 /// Errors of both: `archive_corrupt` (what, at which entry; compressed input is named as such),
 /// `archive_hostile` with the details "violation" and "path", `cancelled`, `store_io` where the file cannot
-/// be read.
+/// be read. An archive that ends between two entries is whole even if the two empty blocks are missing, as
+/// for GNU tar; one that breaks off inside an entry is corrupt.
 Result<ArchiveStats> scan(const std::string& path, const ArchiveOptions& options);
 
-/// More errors: `disk_full`, `pool_full` where writing fails with EIO on a full pool is the caller's to tell;
-/// `volume_failed` where the place cannot be written. `root` must be empty but for "lost+found".
+/// Writes below `root`, a descriptor of a directory that is empty but for "lost+found", and syncs its file
+/// system. Modes, modification times, hard links, extended attributes and holes are as in the archive, owners
+/// too where the process is root; a second directory entry updates the first. Missing parents get mode 0755.
+/// What was written before an error stays: discard the whole volume.
+///
+/// More errors: `disk_full`; `volume_failed` where the place cannot be written, is not empty, or the kernel
+/// has no openat2 (EIO on a full pool is the caller's to tell).
 Result<ArchiveStats> extract(const std::string& path, int root, const ArchiveOptions& options);
 
 struct Layout {
@@ -92,8 +110,9 @@ struct Layout {
   bool direct = false;  ///< the archive's root is the root file system itself
 };
 
-/// Checks an unpacked tree: rootfs/ is there, and nothing at or below its etc and usr is writable for
-/// everybody. Returns what is unusual but allowed. Errors: `layout_invalid`, `volume_failed`.
+/// Checks an unpacked tree: rootfs/ is there, and no directory at or below its etc and usr is writable for
+/// everybody. Follows no links. Returns what is unusual but allowed. Errors: `layout_invalid`,
+/// `volume_failed`.
 Result<std::vector<std::string>> verify_layout(int root, const Layout& layout);
 
 }  // namespace pawl::images

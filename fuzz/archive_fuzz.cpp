@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Archives: any bytes are scanned and unpacked under the same verdict, and nothing is written outside the
+// root.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+
+#include "images/archive/archive.hpp"
+#include "images/archive/descriptor.hpp"
+#include "pawl/assert.hpp"
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t capacity);
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace pawl::images;
+
+constexpr std::size_t kBlock = 512;
+
+/// A directory in memory with a root and something beside it, made once.
+struct Place {
+  Place() {
+    std::string pattern = (fs::exists("/dev/shm") ? "/dev/shm" : fs::temp_directory_path().string());
+    pattern += "/pawl-archive-fuzz-XXXXXX";
+    PAWL_ASSERT(::mkdtemp(pattern.data()) != nullptr, "there is a temporary directory");
+    top = pattern;
+    fs::create_directory(top / "canary");
+  }
+  ~Place() { fs::remove_all(top); }
+  fs::path top;
+};
+
+/// Directories that an archive has closed must be opened to be removed.
+void remove_tree(const fs::path& root) {
+  ::chmod(root.c_str(), 0700);
+  for (fs::recursive_directory_iterator at(root), end; at != end; ++at) {
+    if (at->is_directory() && !at->is_symlink()) ::chmod(at->path().c_str(), 0700);
+  }
+  fs::remove_all(root);
+}
+
+ArchiveOptions options_of(std::uint8_t bits) {
+  ArchiveOptions options{.limits = {.entries = 200, .file_bytes = 1 << 20, .total_bytes = 4 << 20}};
+  if ((bits & 1U) != 0) options.policy.set_id = SetIdPolicy::allow;
+  if ((bits & 2U) != 0) options.policy.absolute_links = AbsoluteLinkPolicy::in_root;
+  if ((bits & 4U) != 0) options.policy.case_collisions = CasePolicy::allow;
+  if ((bits & 8U) != 0) options.policy.devices = DevicePolicy::below_dev;
+  return options;
+}
+
+/// Whether the place itself, rather than the archive, is in the way.
+bool is_of_the_place(pawl::Code code) {
+  return code == pawl::Code::volume_failed || code == pawl::Code::disk_full;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static Place place;
+  const Descriptor archive(::memfd_create("archive", MFD_CLOEXEC));
+  PAWL_ASSERT(::write(archive.get(), data, size) == static_cast<ssize_t>(size), "memory can be written");
+  const auto path = "/proc/self/fd/" + std::to_string(archive.get());
+  const auto options = options_of(size == 0 ? 0 : data[size - 1]);
+
+  const auto scanned = scan(path, options);
+  const auto root = place.top / "root";
+  fs::create_directory(root);
+  const Descriptor opened(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const auto unpacked = extract(path, opened.get(), options);
+  if (unpacked) {
+    PAWL_ASSERT(scanned.has_value(), "what is unpacked passes the scan", scanned.error().to_string());
+    PAWL_ASSERT(scanned->bytes == unpacked->bytes, "both count the same");
+    (void)verify_layout(opened.get(), {.direct = true});
+  } else if (!scanned) {
+    PAWL_ASSERT(unpacked.error() == scanned.error() || is_of_the_place(unpacked.error().code()) ||
+                    unpacked.error().code() == pawl::Code::archive_corrupt,
+                "both refuse for the same reason", scanned.error().to_string(), unpacked.error().to_string());
+  } else {
+    // The scan passes over content, so only the extraction sees a map of holes that contradicts it.
+    const auto code = unpacked.error().code();
+    PAWL_ASSERT(is_of_the_place(code) || code == pawl::Code::archive_corrupt,
+                "what passes the scan is refused for its content or the place", unpacked.error().to_string());
+  }
+  PAWL_ASSERT(fs::is_empty(place.top / "canary"), "nothing is written beside the root");
+  remove_tree(root);
+  const auto beside = std::distance(fs::directory_iterator(place.top), fs::directory_iterator());
+  PAWL_ASSERT(beside == 1, "nothing is written above the root", beside);
+  return 0;
+}
+
+/// Makes the checksums right again, because next to no mutation would come past them.
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t capacity,
+                                               unsigned int seed) {
+  size = LLVMFuzzerMutate(data, size, capacity);
+  if (seed % 8 == 0) return size;
+  for (std::size_t at = 0; at + kBlock <= size; at += kBlock) {
+    auto* block = data + at;
+    if (std::all_of(block, block + kBlock, [](std::uint8_t byte) { return byte == 0; })) continue;
+    std::memset(block + 148, ' ', 8);
+    unsigned int sum = 0;
+    for (std::size_t i = 0; i < kBlock; ++i) sum += block[i];
+    for (int digit = 5; digit >= 0; --digit, sum /= 8)
+      block[148 + digit] = static_cast<std::uint8_t>('0' + sum % 8);
+    block[154] = 0;
+    const auto octal = std::string(reinterpret_cast<const char*>(block + 124), 11);
+    const auto content = std::strtoull(octal.c_str(), nullptr, 8);
+    if (content < size) at += (content + kBlock - 1) / kBlock * kBlock;
+  }
+  return size;
+}

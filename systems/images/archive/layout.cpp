@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether an unpacked tree looks like a root file system.
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <memory>
+
+#include "images/archive/archive.hpp"
+#include "images/archive/descriptor.hpp"
+#include "images/archive/findings.hpp"
+#include "images/archive/rules.hpp"
+
+namespace pawl::images {
+namespace {
+
+struct CloseListing {
+  void operator()(DIR* directory) const noexcept { ::closedir(directory); }
+};
+
+std::unexpected<Error> layout_wrong(std::string_view path, std::string_view what) {
+  return fail(Code::layout_invalid, fmt::format("\"{}\" {}", entry_name(path), what),
+              {{"path", entry_name(path)}});
+}
+
+std::unexpected<Error> layout_unreadable(int number, std::string_view path) {
+  return fail(Code::volume_failed,
+              fmt::format("\"{}\" cannot be read: {}", entry_name(path), errno_text(number)),
+              {{"path", entry_name(path)}, {"errno", std::to_string(number)}});
+}
+
+enum class Presence : std::uint8_t { directory, other, missing };
+
+/// What is at a path below the root, without following links.
+Result<Presence> presence(int root, const std::string& path) {
+  const auto opened = open_beneath(root, path, O_PATH | O_NOFOLLOW);
+  if (!opened) {
+    if (errno == ENOENT) return Presence::missing;
+    // A link, or something that is no directory, on the way.
+    if (errno == ELOOP || errno == ENOTDIR) return Presence::other;
+    return layout_unreadable(errno, path);
+  }
+  struct stat status{};
+  if (::fstat(opened.get(), &status) != 0) return layout_unreadable(errno, path);
+  return S_ISDIR(status.st_mode) ? Presence::directory : Presence::other;
+}
+
+Result<bool> is_directory(int parent, const dirent& found, const std::string& path) {
+  if (found.d_type != DT_UNKNOWN) return found.d_type == DT_DIR;
+  struct stat status{};
+  if (::fstatat(parent, found.d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+    return layout_unreadable(errno, path);
+  return S_ISDIR(status.st_mode);
+}
+
+/// Checks one directory and adds those in it to `left`.
+Result<void> check_directory(int root, const std::string& path, std::vector<std::string>& left) {
+  const auto opened = open_beneath(root, path, O_RDONLY | O_DIRECTORY);
+  struct stat status{};
+  if (!opened || ::fstat(opened.get(), &status) != 0) return layout_unreadable(errno, path);
+  if ((status.st_mode & S_IWOTH) != 0) {
+    return layout_wrong(path,
+                        fmt::format("is writable for everybody (mode {:04o}); a directory at or below etc "
+                                    "and usr must not be",
+                                    status.st_mode & 07777U));
+  }
+  const std::unique_ptr<DIR, CloseListing> listing(::fdopendir(::fcntl(opened.get(), F_DUPFD_CLOEXEC, 0)));
+  if (!listing) return layout_unreadable(errno, path);
+  while (true) {
+    errno = 0;
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else reads this stream
+    const auto* found = ::readdir(listing.get());
+    if (found == nullptr) break;
+    const std::string_view component(found->d_name);
+    if (component == "." || component == "..") continue;
+    PAWL_TRY(const bool below, is_directory(opened.get(), *found, path));
+    if (!below) continue;
+    left.push_back(fmt::format("{}/{}", path, component));
+    // An archive cannot hold such a tree, so something else has written here.
+    if (left.back().size() > Rules::kLongestPath ||
+        std::ranges::count(left.back(), '/') >= static_cast<std::ptrdiff_t>(Rules::kDeepest)) {
+      return layout_wrong(path, fmt::format("is more than {} directories deep", Rules::kDeepest - 1));
+    }
+  }
+  if (errno != 0) return layout_unreadable(errno, path);
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> verify_layout(int root, const Layout& layout) {
+  const std::string base = layout.direct ? "" : "rootfs";
+  if (!layout.direct) {
+    PAWL_TRY(const auto rootfs, presence(root, base));
+    if (rootfs == Presence::missing) {
+      return layout_wrong(base,
+                          "is missing; the root file system is expected there (images.layout.direct says "
+                          "that it is the archive itself)");
+    }
+    if (rootfs == Presence::other) return layout_wrong(base, "is no directory");
+  }
+  std::vector<std::string> notes;
+  std::vector<std::string> left;
+  for (const std::string_view expected : {"etc", "usr", "var"}) {
+    const auto path = layout.direct ? std::string(expected) : fmt::format("{}/{}", base, expected);
+    PAWL_TRY(const auto found, presence(root, path));
+    if (found == Presence::directory) {
+      if (expected != "var") left.push_back(path);
+      continue;
+    }
+    const auto* what = found == Presence::missing ? "is missing" : "is no directory";
+    if (layout.strict) return layout_wrong(path, what);
+    notes.push_back(fmt::format("\"{}\" {}", path, what));
+  }
+  while (!left.empty()) {
+    const auto path = std::move(left.back());
+    left.pop_back();
+    PAWL_CHECK(check_directory(root, path, left));
+  }
+  return notes;
+}
+
+}  // namespace pawl::images

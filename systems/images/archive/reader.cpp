@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "images/archive/reader.hpp"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "images/archive/findings.hpp"
+
+namespace pawl::images {
+namespace {
+
+constexpr std::size_t kReadBytes = std::size_t{1} << 20;
+constexpr std::uint64_t kProgressEntries = 100;
+
+struct Magic {
+  std::string_view bytes;
+  std::string_view name;
+};
+constexpr std::array kCompressed = {
+    Magic{"\x1f\x8b", "gzip"},
+    Magic{"BZh", "bzip2"},
+    Magic{"\xfd"
+          "7zXZ",
+          "xz"},
+    Magic{"\x28\xb5\x2f\xfd", "zstd"},
+    Magic{"\x04\x22\x4d\x18", "lz4"},
+    Magic{"LZIP", "lzip"},
+    Magic{"\x5d\0\0"
+          "\0",
+          "lzma"},
+    Magic{"PK\x03\x04", "zip"},
+    Magic{"\x1f\x9d", "compress"},
+};
+
+std::unexpected<Error> unreadable(std::string_view path, int number) {
+  return fail(Code::store_io, fmt::format("the archive \"{}\" cannot be read: {}", path, errno_text(number)));
+}
+
+}  // namespace
+
+void ArchiveReader::Closer::operator()(archive* handle) const noexcept { archive_read_free(handle); }
+
+ArchiveReader::ArchiveReader(Descriptor file, std::uint64_t bytes, const ArchiveOptions& options)
+    : file_(std::move(file)),
+      file_bytes_(bytes),
+      options_(options),
+      headers_(file_.get(), bytes),
+      rules_(options.limits, options.policy),
+      buffer_(kReadBytes) {}
+
+Result<std::unique_ptr<ArchiveReader>> ArchiveReader::open(const std::string& path,
+                                                           const ArchiveOptions& options) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  struct stat status{};
+  if (!file || ::fstat(file.get(), &status) != 0) return unreadable(path, errno);
+  if (!S_ISREG(status.st_mode)) return unreadable(path, EINVAL);
+  std::unique_ptr<ArchiveReader> reader(
+      new ArchiveReader(std::move(file), static_cast<std::uint64_t>(status.st_size), options));
+  PAWL_CHECK(reader->check_magic());
+  PAWL_CHECK(reader->start());
+  return reader;
+}
+
+Result<void> ArchiveReader::check_magic() const {
+  std::array<char, 8> begin{};
+  const auto got = ::pread(file_.get(), begin.data(), begin.size(), 0);
+  if (got < 0) return unreadable("", errno);
+  if (got == 0)
+    return fail(Code::archive_corrupt, "the archive is empty; a tar archive has 1024 bytes at least");
+  const std::string_view bytes(begin.data(), static_cast<std::size_t>(got));
+  const auto compressed =
+      std::ranges::find_if(kCompressed, [&](const Magic& magic) { return bytes.starts_with(magic.bytes); });
+  if (compressed == kCompressed.end()) return {};
+  // A tar archive may begin with a name of these letters; its checksum tells.
+  HeaderReader plain(file_.get(), file_bytes_);
+  const auto first = plain.next();
+  if (first || first.error().code() != Code::archive_corrupt) return {};
+  return fail(Code::archive_corrupt,
+              fmt::format("the archive is compressed with {}; unpack it to a plain tar archive first",
+                          compressed->name),
+              {{"compression", std::string(compressed->name)}});
+}
+
+Result<void> ArchiveReader::start() {
+  ::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  handle_.reset(archive_read_new());
+  if (!handle_ || archive_read_support_format_tar(handle_.get()) != ARCHIVE_OK ||
+      archive_read_set_read_callback(handle_.get(), read_more) != ARCHIVE_OK ||
+      archive_read_set_skip_callback(handle_.get(), skip_more) != ARCHIVE_OK ||
+      archive_read_set_callback_data(handle_.get(), this) != ARCHIVE_OK) {
+    return fail(Code::internal, "libarchive cannot be set up for tar archives");
+  }
+  return {};
+}
+
+ssize_t ArchiveReader::read_more(archive* handle, void* self, const void** buffer) {
+  auto& reader = *static_cast<ArchiveReader*>(self);
+  *buffer = reader.buffer_.data();
+  while (true) {
+    const auto got = ::pread(reader.file_.get(), reader.buffer_.data(), reader.buffer_.size(),
+                             static_cast<off_t>(reader.read_position_));
+    if (got >= 0) {
+      reader.read_position_ += static_cast<std::uint64_t>(got);
+      return got;
+    }
+    if (errno == EINTR) continue;
+    reader.read_errno_ = errno;
+    archive_set_error(handle, errno, "the archive cannot be read");
+    return -1;
+  }
+}
+
+std::int64_t ArchiveReader::skip_more(archive*, void* self, std::int64_t request) {
+  auto& reader = *static_cast<ArchiveReader*>(self);
+  const auto left = reader.file_bytes_ - std::min(reader.file_bytes_, reader.read_position_);
+  const auto skipped = std::min(static_cast<std::uint64_t>(request), left);
+  reader.read_position_ += skipped;
+  return static_cast<std::int64_t>(skipped);
+}
+
+std::unexpected<Error> ArchiveReader::broken(std::string_view what) const {
+  if (read_errno_ != 0) return unreadable(head_.path, read_errno_);
+  return corrupt(headers_.entry(), head_.begin, fmt::format("\"{}\": {}", entry_name(head_.path), what));
+}
+
+Result<void> ArchiveReader::check_stop() const {
+  if (!options_.stop.stop_requested()) return {};
+  return fail(Code::cancelled, fmt::format("reading the archive was stopped at entry {}", headers_.entry()));
+}
+
+Result<std::optional<Admitted>> ArchiveReader::next() {
+  PAWL_CHECK(check_stop());
+  PAWL_TRY(auto head, headers_.next());
+  const auto count = rules_.entries();
+  if (options_.progress && (!head || (count % kProgressEntries == 0 && count != 0))) {
+    options_.progress(head ? head->begin : file_bytes_, file_bytes_, count);
+  }
+  if (!head) {
+    PAWL_CHECK(rules_.finish());
+    return std::nullopt;
+  }
+  head_ = *std::move(head);
+  PAWL_TRY(auto entry, rules_.admit(head_));
+  if (head_.end > file_bytes_) {
+    return broken(
+        fmt::format("the archive breaks off inside it: the entry ends at byte {}, the archive at {}",
+                    head_.end, file_bytes_));
+  }
+  PAWL_CHECK(read_attributes(head_));
+  delivered_ = 0;
+  return entry;
+}
+
+/// Lets libarchive read the same header, and makes sure that it is the same.
+Result<void> ArchiveReader::read_attributes(const EntryHead& head) {
+  if (entry_ == nullptr && archive_read_open1(handle_.get()) != ARCHIVE_OK) {
+    return broken(archive_error_string(handle_.get()));
+  }
+  const auto read = archive_read_next_header(handle_.get(), &entry_);
+  if (read != ARCHIVE_OK && read != ARCHIVE_WARN) {
+    const auto* text = read == ARCHIVE_EOF ? nullptr : archive_error_string(handle_.get());
+    return broken(text != nullptr ? text : "the archive ends in front of it");
+  }
+  const auto begin = archive_read_header_position(handle_.get());
+  const auto size = archive_entry_size(entry_);
+  if (begin != static_cast<std::int64_t>(head.begin) || size != static_cast<std::int64_t>(head.size)) {
+    return broken(
+        fmt::format("its headers contradict each other: it begins at {} and has {} bytes, or begins at "
+                    "{} and has {}",
+                    head.begin, head.size, begin, size));
+  }
+  const auto uid = archive_entry_uid(entry_);
+  const auto gid = archive_entry_gid(entry_);
+  // The highest number means "leave the owner as it is" to the kernel.
+  if (uid < 0 || gid < 0 || uid >= UINT32_MAX || gid >= UINT32_MAX) {
+    return broken(fmt::format("its owner {}:{} is not within 0 to 2^32 - 2", uid, gid));
+  }
+  attributes_.uid = static_cast<uid_t>(uid);
+  attributes_.gid = static_cast<gid_t>(gid);
+  attributes_.mtime = {.tv_sec = archive_entry_mtime(entry_),
+                       .tv_nsec = std::clamp(archive_entry_mtime_nsec(entry_), 0L, 999'999'999L)};
+  attributes_.device = archive_entry_rdev(entry_);
+  attributes_.has_acl = archive_entry_acl_types(entry_) != 0;
+  read_extended();
+  return {};
+}
+
+void ArchiveReader::read_extended() {
+  attributes_.extended.clear();
+  const char* name_of = nullptr;
+  const void* value = nullptr;
+  std::size_t size = 0;
+  if (archive_entry_xattr_reset(entry_) == 0) return;
+  while (archive_entry_xattr_next(entry_, &name_of, &value, &size) == ARCHIVE_OK) {
+    if (name_of == nullptr) continue;
+    attributes_.extended.push_back(
+        {.name = name_of, .value = std::string(static_cast<const char*>(value), size)});
+  }
+}
+
+Result<std::optional<ContentBlock>> ArchiveReader::content() {
+  PAWL_CHECK(check_stop());
+  const void* bytes = nullptr;
+  std::size_t size = 0;
+  std::int64_t offset = 0;
+  const auto read = archive_read_data_block(handle_.get(), &bytes, &size, &offset);
+  if (read == ARCHIVE_EOF) {
+    if (!head_.sparse && delivered_ != head_.size) {
+      return broken(fmt::format("it has {} bytes of content instead of {}", delivered_, head_.size));
+    }
+    return std::nullopt;
+  }
+  if (read != ARCHIVE_OK) return broken(archive_error_string(handle_.get()));
+  const auto begin = static_cast<std::uint64_t>(offset);
+  if (offset < 0 || begin < delivered_ || begin > head_.size || size > head_.size - begin) {
+    return broken("it has content outside its size");
+  }
+  delivered_ = begin + size;
+  return ContentBlock{static_cast<const char*>(bytes), size, begin};
+}
+
+ArchiveStats ArchiveReader::stats() const {
+  return {.entries = rules_.entries(), .files = rules_.files(), .bytes = rules_.bytes()};
+}
+
+Result<ArchiveStats> scan(const std::string& path, const ArchiveOptions& options) {
+  PAWL_TRY(const auto reader, ArchiveReader::open(path, options));
+  while (true) {
+    PAWL_TRY(const auto entry, reader->next());
+    if (!entry) return reader->stats();
+  }
+}
+
+}  // namespace pawl::images

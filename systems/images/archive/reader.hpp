@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// An archive, entry by entry, under the rules: what scan and extraction have in common.
+///
+///     PAWL_TRY(const auto reader, ArchiveReader::open(path, options));
+///     while (true) {
+///       PAWL_TRY(const auto entry, reader->next());
+///       if (!entry) break;                                      // the end, and all of it is well
+///       PAWL_TRY(const auto block, reader->content());          // as often as there is some
+///     }
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "images/archive/archive.hpp"
+#include "images/archive/descriptor.hpp"
+#include "images/archive/headers.hpp"
+#include "images/archive/rules.hpp"
+#include "pawl/error.hpp"
+
+struct archive;
+struct archive_entry;
+
+namespace pawl::images {
+
+/// What an entry carries beside its content.
+struct Attributes {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  timespec mtime{};
+  dev_t device = 0;
+  bool has_acl = false;
+  struct Extended {
+    std::string name{};
+    std::string value{};
+  };
+  std::vector<Extended> extended{};
+};
+
+/// A piece of a file's content and where it belongs; what lies between pieces is a hole.
+struct ContentBlock {
+  const char* bytes = nullptr;
+  std::size_t size = 0;
+  std::uint64_t offset = 0;
+};
+
+/// Not for several threads at once.
+class ArchiveReader {
+ public:
+  static Result<std::unique_ptr<ArchiveReader>> open(const std::string& path, const ArchiveOptions& options);
+
+  /// The next entry that the rules admit, with its attributes in `attributes()`. Nothing at the end.
+  Result<std::optional<Admitted>> next();
+  /// Of a regular file: its next piece, nothing at its end. Valid until the next call.
+  Result<std::optional<ContentBlock>> content();
+
+  const Attributes& attributes() const { return attributes_; }
+  ArchiveStats stats() const;
+
+ private:
+  struct Closer {
+    void operator()(archive* handle) const noexcept;
+  };
+
+  ArchiveReader(Descriptor file, std::uint64_t bytes, const ArchiveOptions& options);
+  static ssize_t read_more(archive* handle, void* self, const void** buffer);
+  static std::int64_t skip_more(archive* handle, void* self, std::int64_t request);
+  Result<void> check_magic() const;
+  Result<void> start();
+  Result<void> check_stop() const;
+  Result<void> read_attributes(const EntryHead& head);
+  void read_extended();
+  std::unexpected<Error> broken(std::string_view what) const;
+
+  Descriptor file_;
+  std::uint64_t file_bytes_;
+  const ArchiveOptions& options_;
+  HeaderReader headers_;
+  Rules rules_;
+  std::unique_ptr<archive, Closer> handle_;
+  archive_entry* entry_ = nullptr;
+  Attributes attributes_;
+  EntryHead head_;
+  std::uint64_t delivered_ = 0;  ///< of the entry's content
+  std::uint64_t read_position_ = 0;
+  int read_errno_ = 0;
+  std::vector<char> buffer_;
+};
+
+}  // namespace pawl::images
