@@ -40,7 +40,7 @@ class ArchiveExtraction : public testing::Test {
     return {std::istreambuf_iterator<char>(in), {}};
   }
 
-  ArchivePlace place;
+  ArchivePlace place{ArchivePlace::Kind::disk};
 };
 
 void write_file(const fs::path& path, std::string_view content, mode_t mode = 0644) {

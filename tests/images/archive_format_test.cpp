@@ -20,8 +20,7 @@ class ArchiveFormat : public testing::Test {
   void corrupt(std::string_view bytes, std::string_view part) const {
     place.write(bytes);
     for (const bool writing : {false, true}) {
-      fs::remove_all(place.root());
-      fs::create_directory(place.root());
+      place.clear();
       const auto done = writing ? place.unpack() : scan(place.archive(), {});
       ASSERT_FALSE(done) << (writing ? "extract" : "scan") << " accepts it";
       EXPECT_EQ(done.error().code(), Code::archive_corrupt) << done.error().to_string();
@@ -44,7 +43,7 @@ class ArchiveFormat : public testing::Test {
     return {std::istreambuf_iterator<char>(in), {}};
   }
 
-  ArchivePlace place;
+  ArchivePlace place{ArchivePlace::Kind::memory};
 };
 
 TEST_F(ArchiveFormat, CompressedArchivesAreNamedAsSuch) {

@@ -20,7 +20,7 @@ using testing::IsEmpty;
 
 class ImageLayout : public testing::Test {
  protected:
-  void make(const std::string& path, int mode = 0755) const {
+  void make(const std::string& path, unsigned int mode = 0755) const {
     fs::create_directories(place.root() / path);
     fs::permissions(place.root() / path, fs::perms{mode});
   }
@@ -41,7 +41,7 @@ class ImageLayout : public testing::Test {
     for (const auto* path : {"rootfs/etc", "rootfs/usr/bin", "rootfs/var"}) make(path);
   }
 
-  ArchivePlace place;
+  ArchivePlace place{ArchivePlace::Kind::memory};
 };
 
 TEST_F(ImageLayout, ARootFileSystemBelowRootfsIsFine) {

@@ -13,7 +13,6 @@
 #include <array>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
@@ -37,8 +36,9 @@ void put_octal(std::string& block, std::size_t at, std::size_t size, std::uint64
 }
 
 std::string file_content(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::string content(fs::file_size(path), '\0');
+  std::ifstream(path, std::ios::binary).read(content.data(), static_cast<std::streamsize>(content.size()));
+  return content;
 }
 
 std::string extended_attributes(const fs::path& path) {
@@ -126,8 +126,10 @@ std::string pax_record(std::string_view key, std::string_view value) {
   return fmt::format("{} {}={}\n", size, key, value);
 }
 
-ArchivePlace::ArchivePlace() {
-  auto pattern = (fs::temp_directory_path() / "pawl-archive-XXXXXX").string();
+ArchivePlace::ArchivePlace(Kind kind) {
+  const fs::path memory = "/dev/shm";
+  const bool in_memory = kind == Kind::memory && ::access(memory.c_str(), W_OK) == 0;
+  auto pattern = ((in_memory ? memory : fs::temp_directory_path()) / "pawl-archive-XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary directory");
   top_ = pattern;
   fs::create_directory(root());
@@ -147,6 +149,11 @@ void ArchivePlace::write(std::string_view bytes) const {
 Result<ArchiveStats> ArchivePlace::unpack(const ArchiveOptions& options) const {
   const Descriptor opened(::open(root().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   return extract(archive(), opened.get(), options);
+}
+
+void ArchivePlace::clear() const {
+  fs::remove_all(root());
+  fs::create_directory(root());
 }
 
 std::string ArchivePlace::outside() const {

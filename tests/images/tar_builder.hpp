@@ -4,7 +4,7 @@
 /// Raw tar archives, well-formed or not, and a place to unpack them next to something that must stay as it
 /// is.
 ///
-///     ArchivePlace place;
+///     const ArchivePlace place(ArchivePlace::Kind::memory);
 ///     place.write(TarBuilder().file("a", "content").end());
 ///     const auto found = scan(place.archive(), {});
 
@@ -66,7 +66,9 @@ std::string pax_record(std::string_view key, std::string_view value);
 /// A directory with archive.tar, an empty root/ and a canary/ that nothing may touch. Removed at the end.
 class ArchivePlace {
  public:
-  ArchivePlace();
+  /// On a disk, or in memory where that is possible: unpacking syncs, which takes long on a busy disk.
+  enum class Kind : std::uint8_t { disk, memory };
+  explicit ArchivePlace(Kind kind);
   ~ArchivePlace();
   ArchivePlace(const ArchivePlace&) = delete;
   ArchivePlace& operator=(const ArchivePlace&) = delete;
@@ -80,6 +82,8 @@ class ArchivePlace {
 
   /// Unpacks the archive into root/ through a descriptor of it.
   Result<ArchiveStats> unpack(const ArchiveOptions& options = {}) const;
+  /// Makes root/ empty again.
+  void clear() const;
   /// What is wrong outside root/; empty where all is as it was.
   std::string outside() const;
 

@@ -5,7 +5,7 @@
 /// outside its root.
 ///
 ///     PAWL_TRY(const auto found, scan("alpine.tar", {}));
-///     PAWL_TRY(const auto written, extract("alpine.tar", root, {}));   // `root`: a descriptor of a directory
+///     PAWL_TRY(const auto written, extract("alpine.tar", root, {}));  // `root`: a descriptor of a directory
 ///
 /// Both apply the same rules, so that what passed the scan is refused by the extraction only for what the
 /// place lacks. Read are tar archives without compression: v7, ustar, pax and GNU. Headers that readers of
@@ -97,7 +97,8 @@ Result<ArchiveStats> scan(const std::string& path, const ArchiveOptions& options
 
 /// Writes below `root`, a descriptor of a directory that is empty but for "lost+found", and syncs its file
 /// system. Modes, modification times, hard links, extended attributes and holes are as in the archive, owners
-/// too where the process is root; a second directory entry updates the first. Missing parents get mode 0755.
+/// (and with them setuid bits that the policy allows) where the process is root. Access control lists are not
+/// kept. A second entry of a directory updates the first; missing parents get mode 0755.
 /// What was written before an error stays: discard the whole volume.
 ///
 /// More errors: `disk_full`; `volume_failed` where the place cannot be written, is not empty, or the kernel

@@ -2,10 +2,11 @@
 #include "images/archive/headers.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <array>
+#include <charconv>
+#include <numeric>
 #include <system_error>
 
 #include "images/archive/findings.hpp"
@@ -29,6 +30,10 @@ constexpr std::size_t kMoreAt = 482, kRealSizeAt = 483, kMoreInExtensionAt = 504
 // A name has 4 KiB at most, extended attributes of one file 64 KiB on common file systems.
 constexpr std::uint64_t kLargestExtension = std::uint64_t{1} << 20;
 constexpr int kMostExtensions = 8;
+// Pieces of a sparse file between holes, all of which libarchive keeps in memory: a hole after each 4 KiB of
+// a gibibyte.
+constexpr std::uint64_t kMostPieces = std::uint64_t{1} << 17;
+constexpr std::uint64_t kPiecesInBlock = 21;
 // Far above any limit, and low enough that no sum of positions overflows.
 constexpr std::uint64_t kLargestSize = std::uint64_t{1} << 60;
 
@@ -46,12 +51,18 @@ std::optional<std::uint64_t> header_number(std::string_view field) {
     }
     return number;
   }
-  field.remove_prefix(std::min(field.find_first_not_of(' '), field.size()));
-  const auto digits = field.substr(0, field.find_first_not_of("01234567"));
-  for (const char c : digits) number = number << 3U | static_cast<std::uint64_t>(c - '0');
-  const auto rest = field.substr(digits.size());
-  if (rest.find_first_not_of(std::string_view(" \0", 2)) != std::string_view::npos) return {};
+  auto at = field.begin();
+  while (at != field.end() && *at == ' ') ++at;
+  for (; at != field.end() && *at >= '0' && *at <= '7'; ++at) {
+    number = number << 3U | static_cast<std::uint64_t>(*at - '0');
+  }
+  if (std::any_of(at, field.end(), [](char c) { return c != ' ' && c != 0; })) return {};
   return number;  // twelve digits have 36 bits
+}
+
+Result<void> too_many_pieces(std::string_view path) {
+  return hostile(Violation::bad_size, path,
+                 fmt::format("is sparse and has more than {} pieces between holes", kMostPieces));
 }
 
 }  // namespace
@@ -71,41 +82,28 @@ std::unexpected<Error> HeaderReader::broken(std::string_view what) const {
 
 /// Loads the next block; false at the end of the file.
 Result<bool> HeaderReader::load_block() {
-  if (position_ == file_bytes_) return false;
-  if (position_ > file_bytes_ || file_bytes_ - position_ < kBlock) {
+  if (position_ == file_.bytes()) return false;
+  if (position_ > file_.bytes() || file_.bytes() - position_ < kBlock) {
     return corrupt(entry_, position_, "the archive breaks off inside a header");
   }
-  if (position_ < window_begin_ || position_ + kBlock > window_begin_ + window_size_) {
-    window_begin_ = position_;
-    window_size_ = 0;
-    while (window_size_ < kBlock) {
-      const auto got = ::pread(file_, window_.data() + window_size_, window_.size() - window_size_,
-                               static_cast<off_t>(position_ + window_size_));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) {
-        return fail(Code::store_io, fmt::format("the archive cannot be read at byte {}: {}", position_,
-                                                std::generic_category().message(errno)));
-      }
-      if (got == 0) return corrupt(entry_, position_, "the archive became shorter while it was read");
-      window_size_ += static_cast<std::size_t>(got);
-    }
-  }
-  block_ = window_.data() + (position_ - window_begin_);
+  PAWL_TRY(block_, file_.block(position_));
   position_ += kBlock;
   return true;
 }
 
 Result<void> HeaderReader::check_sum() const {
   const auto stated = header_number(field(kSumAt, kSumSize));
+  const auto bytes = field(0, kBlock);
+  const auto spaces = field(kSumAt, kSumSize);
+  const auto add = [](std::int64_t sum, char c) { return sum + static_cast<unsigned char>(c); };
+  const auto sum = std::accumulate(bytes.begin(), bytes.end(), std::int64_t{kSumSize * ' '}, add) -
+                   std::accumulate(spaces.begin(), spaces.end(), std::int64_t{0}, add);
+  if (stated && static_cast<std::int64_t>(*stated) == sum) return {};
   // Some old programs summed signed bytes.
-  std::uint64_t sum = kSumSize * ' ';
-  std::int64_t signed_sum = kSumSize * ' ';
-  for (std::size_t at = 0; at < kBlock; ++at) {
-    if (at >= kSumAt && at < kSumAt + kSumSize) continue;
-    sum += static_cast<unsigned char>(block_[at]);
-    signed_sum += static_cast<signed char>(block_[at]);
-  }
-  if (stated == sum || (signed_sum >= 0 && stated == static_cast<std::uint64_t>(signed_sum))) return {};
+  const auto is_negative = [](char c) { return static_cast<signed char>(c) < 0; };
+  const auto negatives =
+      std::ranges::count_if(bytes, is_negative) - std::ranges::count_if(spaces, is_negative);
+  if (stated && static_cast<std::int64_t>(*stated) == sum - 256 * negatives) return {};
   return broken(position_ == kBlock ? "this is no tar archive: its first header has a wrong checksum"
                                     : "the header has a wrong checksum");
 }
@@ -140,7 +138,7 @@ Result<std::string> HeaderReader::extension_body(std::string_view what) {
     return hostile(Violation::bad_size, path,
                    fmt::format("has a {} of {} bytes; it has {} at most", what, size, kLargestExtension));
   }
-  if (position_ + whole_blocks(size) > file_bytes_) {
+  if (position_ + whole_blocks(size) > file_.bytes()) {
     return broken(fmt::format("the archive breaks off inside a {}", what));
   }
   std::string body;
@@ -182,14 +180,28 @@ Result<void> HeaderReader::read_extension(char type, Extensions& found) {
 }
 
 /// Old GNU sparse files have more of their map in blocks behind the header.
-Result<void> HeaderReader::skip_sparse_blocks() {
+Result<void> HeaderReader::skip_sparse_blocks(std::string_view path) {
   bool more = block_[kMoreAt] != 0;
-  while (more) {
+  for (std::uint64_t pieces = 0; more; pieces += kPiecesInBlock) {
+    if (pieces > kMostPieces) return too_many_pieces(path);
     PAWL_TRY(const bool loaded, load_block());
     if (!loaded) return corrupt(entry_, position_, "the archive breaks off inside the map of a sparse file");
     more = block_[kMoreInExtensionAt] != 0;
   }
   return {};
+}
+
+/// The content begins with the number of pieces.
+Result<void> HeaderReader::check_sparse_map(std::string_view path) {
+  if (position_ + kBlock > file_.bytes()) return {};  // the caller sees that the archive breaks off
+  PAWL_CHECK(load_block());
+  position_ -= kBlock;
+  std::uint64_t pieces = 0;
+  const auto read = std::from_chars(block_, block_ + kBlock, pieces);
+  if (read.ec != std::errc{} || read.ptr == block_ + kBlock || *read.ptr != '\n') {
+    return hostile(Violation::bad_size, path, "is sparse, but its content begins with no number of pieces");
+  }
+  return pieces > kMostPieces ? too_many_pieces(path) : Result<void>();
 }
 
 Result<EntryHead> HeaderReader::finish_entry(Extensions found, std::uint64_t begin) {
@@ -239,10 +251,11 @@ Result<EntryHead> HeaderReader::finish_entry(Extensions found, std::uint64_t beg
       return hostile(Violation::bad_size, head.path, "is sparse and has no size from 0 to 2^60");
     }
     head.size = *real_size;
-    PAWL_CHECK(skip_sparse_blocks());
+    PAWL_CHECK(skip_sparse_blocks(head.path));
   } else if (pax.sparse) {
     if (!pax.real_size) return hostile(Violation::bad_size, head.path, "is sparse and has no size");
     head.size = *pax.real_size;
+    if (pax.map_in_content) PAWL_CHECK(check_sparse_map(head.path));
   }
   head.end = position_ + whole_blocks(stored);
   return head;

@@ -5,15 +5,15 @@
 /// rules decide on comes from here, because libarchive forgives much: it drops what follows a NUL in a name,
 /// takes the last of several names, and lets a link have content or not by guessing.
 ///
-///     HeaderReader headers(file, size);
+///     HeaderReader headers(file);
 ///     PAWL_TRY(const auto head, headers.next());   // nothing at the end of the archive
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "images/archive/archive_file.hpp"
 #include "pawl/error.hpp"
 
 namespace pawl::images {
@@ -40,10 +40,10 @@ struct EntryHead {
   std::uint64_t end = 0;    ///< where the next entry begins; may be behind the end of the file
 };
 
-/// Not for several threads at once. Reads the descriptor by position, so others may read it too.
+/// Not for several threads at once. `file` must outlive it.
 class HeaderReader {
  public:
-  HeaderReader(int file, std::uint64_t file_bytes) : file_(file), file_bytes_(file_bytes) {}
+  explicit HeaderReader(ArchiveFile& file) : file_(file) {}
 
   /// Does not look at content: the caller checks `end` against the file's size once the limits have passed.
   /// Errors: `archive_corrupt`, `archive_hostile` (bad_size, bad_name, unsupported_entry), `store_io`.
@@ -54,7 +54,7 @@ class HeaderReader {
 
  private:
   struct Extensions;
-  static constexpr std::size_t kBlock = 512;
+  static constexpr auto kBlock = ArchiveFile::kBlock;
 
   std::unexpected<Error> broken(std::string_view what) const;
   Result<bool> load_block();
@@ -63,19 +63,16 @@ class HeaderReader {
   Result<std::string> extension_body(std::string_view what);
   Result<void> read_extension(char type, Extensions& found);
   Result<EntryHead> finish_entry(Extensions found, std::uint64_t begin);
-  Result<void> skip_sparse_blocks();
+  Result<void> skip_sparse_blocks(std::string_view path);
+  Result<void> check_sparse_map(std::string_view path);
   std::string_view field(std::size_t at, std::size_t size) const { return {block_ + at, size}; }
   std::string text_field(std::size_t at, std::size_t size) const;
   std::string header_name() const;
 
-  int file_;
-  std::uint64_t file_bytes_;
+  ArchiveFile& file_;
   std::uint64_t position_ = 0;  ///< behind the block that is loaded
   std::uint64_t entry_ = 0;
   const char* block_ = nullptr;
-  std::array<char, std::size_t{32} * 1024> window_{};
-  std::uint64_t window_begin_ = 0;
-  std::size_t window_size_ = 0;
 };
 
 }  // namespace pawl::images

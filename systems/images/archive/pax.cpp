@@ -45,6 +45,12 @@ MaybePaxProblem take_record(std::string_view key, std::string_view value, PaxFac
     facts.sparse = true;
     return take_size(key, value, facts.real_size);
   }
+  if (key == "GNU.sparse.major") {
+    if (value != "0" && value != "1") {
+      return PaxProblem{.what = "its pax header gives a format of sparse files that is neither 0 nor 1"};
+    }
+    facts.map_in_content = value == "1";
+  }
   if (key.starts_with("GNU.sparse.")) facts.sparse = true;
   return {};
 }

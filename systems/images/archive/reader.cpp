@@ -16,7 +16,6 @@
 namespace pawl::images {
 namespace {
 
-constexpr std::size_t kReadBytes = std::size_t{1} << 20;
 constexpr std::uint64_t kProgressEntries = 100;
 
 struct Magic {
@@ -48,12 +47,10 @@ std::unexpected<Error> unreadable(std::string_view path, int number) {
 void ArchiveReader::Closer::operator()(archive* handle) const noexcept { archive_read_free(handle); }
 
 ArchiveReader::ArchiveReader(Descriptor file, std::uint64_t bytes, const ArchiveOptions& options)
-    : file_(std::move(file)),
-      file_bytes_(bytes),
+    : file_(std::move(file), bytes),
       options_(options),
-      headers_(file_.get(), bytes),
-      rules_(options.limits, options.policy),
-      buffer_(kReadBytes) {}
+      headers_(file_),
+      rules_(options.limits, options.policy) {}
 
 Result<std::unique_ptr<ArchiveReader>> ArchiveReader::open(const std::string& path,
                                                            const ArchiveOptions& options) {
@@ -68,9 +65,9 @@ Result<std::unique_ptr<ArchiveReader>> ArchiveReader::open(const std::string& pa
   return reader;
 }
 
-Result<void> ArchiveReader::check_magic() const {
+Result<void> ArchiveReader::check_magic() {
   std::array<char, 8> begin{};
-  const auto got = ::pread(file_.get(), begin.data(), begin.size(), 0);
+  const auto got = ::pread(file_.descriptor(), begin.data(), begin.size(), 0);
   if (got < 0) return unreadable("", errno);
   if (got == 0)
     return fail(Code::archive_corrupt, "the archive is empty; a tar archive has 1024 bytes at least");
@@ -79,7 +76,7 @@ Result<void> ArchiveReader::check_magic() const {
       std::ranges::find_if(kCompressed, [&](const Magic& magic) { return bytes.starts_with(magic.bytes); });
   if (compressed == kCompressed.end()) return {};
   // A tar archive may begin with a name of these letters; its checksum tells.
-  HeaderReader plain(file_.get(), file_bytes_);
+  HeaderReader plain(file_);
   const auto first = plain.next();
   if (first || first.error().code() != Code::archive_corrupt) return {};
   return fail(Code::archive_corrupt,
@@ -89,7 +86,6 @@ Result<void> ArchiveReader::check_magic() const {
 }
 
 Result<void> ArchiveReader::start() {
-  ::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
   handle_.reset(archive_read_new());
   if (!handle_ || archive_read_support_format_tar(handle_.get()) != ARCHIVE_OK ||
       archive_read_set_read_callback(handle_.get(), read_more) != ARCHIVE_OK ||
@@ -102,27 +98,16 @@ Result<void> ArchiveReader::start() {
 
 ssize_t ArchiveReader::read_more(archive* handle, void* self, const void** buffer) {
   auto& reader = *static_cast<ArchiveReader*>(self);
-  *buffer = reader.buffer_.data();
-  while (true) {
-    const auto got = ::pread(reader.file_.get(), reader.buffer_.data(), reader.buffer_.size(),
-                             static_cast<off_t>(reader.read_position_));
-    if (got >= 0) {
-      reader.read_position_ += static_cast<std::uint64_t>(got);
-      return got;
-    }
-    if (errno == EINTR) continue;
+  const auto got = reader.file_.next_piece(buffer);
+  if (got < 0) {
     reader.read_errno_ = errno;
     archive_set_error(handle, errno, "the archive cannot be read");
-    return -1;
   }
+  return got;
 }
 
 std::int64_t ArchiveReader::skip_more(archive*, void* self, std::int64_t request) {
-  auto& reader = *static_cast<ArchiveReader*>(self);
-  const auto left = reader.file_bytes_ - std::min(reader.file_bytes_, reader.read_position_);
-  const auto skipped = std::min(static_cast<std::uint64_t>(request), left);
-  reader.read_position_ += skipped;
-  return static_cast<std::int64_t>(skipped);
+  return static_cast<ArchiveReader*>(self)->file_.skip(request);
 }
 
 std::unexpected<Error> ArchiveReader::broken(std::string_view what) const {
@@ -140,7 +125,7 @@ Result<std::optional<Admitted>> ArchiveReader::next() {
   PAWL_TRY(auto head, headers_.next());
   const auto count = rules_.entries();
   if (options_.progress && (!head || (count % kProgressEntries == 0 && count != 0))) {
-    options_.progress(head ? head->begin : file_bytes_, file_bytes_, count);
+    options_.progress(head ? head->begin : file_.bytes(), file_.bytes(), count);
   }
   if (!head) {
     PAWL_CHECK(rules_.finish());
@@ -148,10 +133,10 @@ Result<std::optional<Admitted>> ArchiveReader::next() {
   }
   head_ = *std::move(head);
   PAWL_TRY(auto entry, rules_.admit(head_));
-  if (head_.end > file_bytes_) {
+  if (head_.end > file_.bytes()) {
     return broken(
         fmt::format("the archive breaks off inside it: the entry ends at byte {}, the archive at {}",
-                    head_.end, file_bytes_));
+                    head_.end, file_.bytes()));
   }
   PAWL_CHECK(read_attributes(head_));
   delivered_ = 0;

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "images/archive/archive.hpp"
-#include "images/archive/descriptor.hpp"
+#include "images/archive/archive_file.hpp"
 #include "images/archive/headers.hpp"
 #include "images/archive/rules.hpp"
 #include "pawl/error.hpp"
@@ -72,15 +72,14 @@ class ArchiveReader {
   ArchiveReader(Descriptor file, std::uint64_t bytes, const ArchiveOptions& options);
   static ssize_t read_more(archive* handle, void* self, const void** buffer);
   static std::int64_t skip_more(archive* handle, void* self, std::int64_t request);
-  Result<void> check_magic() const;
+  Result<void> check_magic();
   Result<void> start();
   Result<void> check_stop() const;
   Result<void> read_attributes(const EntryHead& head);
   void read_extended();
   std::unexpected<Error> broken(std::string_view what) const;
 
-  Descriptor file_;
-  std::uint64_t file_bytes_;
+  ArchiveFile file_;
   const ArchiveOptions& options_;
   HeaderReader headers_;
   Rules rules_;
@@ -89,9 +88,7 @@ class ArchiveReader {
   Attributes attributes_;
   EntryHead head_;
   std::uint64_t delivered_ = 0;  ///< of the entry's content
-  std::uint64_t read_position_ = 0;
   int read_errno_ = 0;
-  std::vector<char> buffer_;
 };
 
 }  // namespace pawl::images

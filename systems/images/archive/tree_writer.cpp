@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
+#include <map>
 #include <memory>
 
 #include "images/archive/findings.hpp"
@@ -54,10 +56,11 @@ Result<void> TreeWriter::prepare() const {
 }
 
 void TreeWriter::note(std::string_view text) {
-  if (notes_.size() < kMostNotes && std::ranges::find(notes_, text) == notes_.end()) notes_.emplace_back(text);
+  if (notes_.size() == kMostNotes || std::ranges::find(notes_, text) != notes_.end()) return;
+  notes_.emplace_back(text);
 }
 
-/// A descriptor of a directory that is there, or -1 and errno.
+/// A descriptor of a directory, made if it is not there; open until 32 others were asked for.
 Result<int> TreeWriter::open_directory(std::string_view path) {
   ++clock_;
   auto* oldest = &parents_.front();
@@ -151,16 +154,27 @@ Result<void> TreeWriter::write_directory(const Admitted& entry, const Attributes
 Result<void> TreeWriter::write_file(const Admitted& entry, ArchiveReader& reader) {
   const auto& attributes = reader.attributes();
   PAWL_TRY(const auto place, place_of(entry.path));
-  const Descriptor file(
-      ::openat(place.parent, place.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  // Writable for us until its attributes are set.
+  const Descriptor file(::openat(place.parent, place.name,
+                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                                 (entry.mode & 0777U) | S_IWUSR));
   if (!file) return write_failed(errno, "making the file", entry.path);
   PAWL_CHECK(write_content(file.get(), entry, reader));
+  // Most files have what they need from the beginning, and looking is cheaper than setting.
+  struct stat status{};
+  if (::fstat(file.get(), &status) != 0) return write_failed(errno, "looking at", entry.path);
   // In this order: a change of owner drops capabilities and setuid bits; attributes need a writable file.
-  if (privileged_ && ::fchown(file.get(), attributes.uid, attributes.gid) != 0) {
+  const bool foreign = status.st_uid != attributes.uid || status.st_gid != attributes.gid;
+  if (foreign && privileged_ && ::fchown(file.get(), attributes.uid, attributes.gid) != 0) {
     return write_failed(errno, "setting the owner of", entry.path);
   }
   PAWL_CHECK(set_extended(file.get(), entry, attributes));
-  if (::fchmod(file.get(), entry.mode) != 0) return write_failed(errno, "setting the mode of", entry.path);
+  // Without its owner a setuid file would act for somebody else.
+  const auto mode = privileged_ ? entry.mode : entry.mode & 01777U;
+  if (mode != entry.mode) note("setuid and setgid bits were not kept: that needs root");
+  if ((status.st_mode & 07777U) != mode && ::fchmod(file.get(), mode) != 0) {
+    return write_failed(errno, "setting the mode of", entry.path);
+  }
   if (::futimens(file.get(), only_mtime(attributes.mtime).data()) != 0) {
     return write_failed(errno, "setting the time of", entry.path);
   }
@@ -193,7 +207,7 @@ Result<void> TreeWriter::write_symlink(const Admitted& entry, const Attributes& 
   if (::symlinkat(entry.link.c_str(), place.parent, place.name) != 0) {
     return write_failed(errno, "making the symbolic link", entry.path);
   }
-  return set_links_attributes(place, entry, attributes);
+  return set_owner_and_time(place, entry, attributes);
 }
 
 /// Its attributes are those of the file that it links to, which has them already.
@@ -223,7 +237,7 @@ Result<void> TreeWriter::write_node(const Admitted& entry, const Attributes& att
     }
     return write_failed(errno, "making the node", entry.path);
   }
-  PAWL_CHECK(set_links_attributes(place, entry, attributes));
+  PAWL_CHECK(set_owner_and_time(place, entry, attributes));
   // After the owner. The file system's own time of change is all that this alters.
   if (::fchmodat(place.parent, place.name, entry.mode, AT_SYMLINK_NOFOLLOW) != 0) {
     return write_failed(errno, "setting the mode of", entry.path);
@@ -232,8 +246,8 @@ Result<void> TreeWriter::write_node(const Admitted& entry, const Attributes& att
 }
 
 /// Owner and time of what cannot be opened.
-Result<void> TreeWriter::set_links_attributes(const Place& place, const Admitted& entry,
-                                              const Attributes& attributes) {
+Result<void> TreeWriter::set_owner_and_time(const Place& place, const Admitted& entry,
+                                            const Attributes& attributes) {
   if (!attributes.extended.empty()) note("extended attributes of links, fifos and devices were not kept");
   if (privileged_ &&
       ::fchownat(place.parent, place.name, attributes.uid, attributes.gid, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -285,10 +299,14 @@ Result<void> TreeWriter::finish_directory(const Directory& directory) const {
 Result<void> TreeWriter::finish() {
   // The deepest first, because a directory may be closed to us once it has its mode; of two entries for one
   // directory the later one last.
-  std::ranges::stable_sort(directories_, std::ranges::greater{}, [](const Directory& directory) {
-    return directory.path.empty() ? -1 : std::ranges::count(directory.path, '/');
-  });
-  for (const auto& directory : directories_) PAWL_CHECK(finish_directory(directory));
+  std::map<std::ptrdiff_t, std::vector<const Directory*>, std::greater<>> by_depth;
+  for (const auto& directory : directories_) {
+    const auto depth = directory.path.empty() ? -1 : std::ranges::count(directory.path, '/');
+    by_depth[depth].push_back(&directory);
+  }
+  for (const auto& [depth, directories] : by_depth) {
+    for (const auto* directory : directories) PAWL_CHECK(finish_directory(*directory));
+  }
   if (::syncfs(root_) != 0) return write_failed(errno, "syncing the file system of", "");
   return {};
 }

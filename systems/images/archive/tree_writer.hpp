@@ -66,7 +66,7 @@ class TreeWriter {
   Result<void> write_symlink(const Admitted& entry, const Attributes& attributes);
   Result<void> write_hardlink(const Admitted& entry);
   Result<void> write_node(const Admitted& entry, const Attributes& attributes);
-  Result<void> set_links_attributes(const Place& place, const Admitted& entry, const Attributes& attributes);
+  Result<void> set_owner_and_time(const Place& place, const Admitted& entry, const Attributes& attributes);
   Result<void> set_extended(int file, const Admitted& entry, const Attributes& attributes);
   Result<void> finish_directory(const Directory& directory) const;
   void note(std::string_view text);
