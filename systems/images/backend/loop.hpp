@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Files as block devices. A device is recognised by the file behind it, so that a process finds what an
+/// earlier one has attached.
+
+#include <optional>
+#include <string>
+
+#include "pawl/error.hpp"
+#include "pawl/time.hpp"
+
+namespace pawl::images {
+
+/// The device whose backing file this is, e.g. "/dev/loop3"; nothing where there is none.
+Result<std::optional<std::string>> find_loop(const std::string& file);
+
+/// Finds or attaches one; it stays when the process ends.
+Result<std::string> attach_loop(const std::string& file);
+
+/// Nothing where there is none. Error: `volume_busy` where the device is mounted or open.
+Result<void> detach_loop(const std::string& file, Duration patience);
+
+/// Lets the device of this file know that the file has grown; nothing where there is none.
+Result<void> resize_loop(const std::string& file);
+
+}  // namespace pawl::images

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pawl/error.hpp"
+
+namespace pawl::images {
+
+/// The names in an open directory, without "." and "..". `path` is for messages.
+Result<std::vector<std::string>> entries_of(int directory, const std::string& path);
+
+}  // namespace pawl::images

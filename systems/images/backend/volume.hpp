@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// What all back ends say about a volume in the same words.
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "images/backend/backend.hpp"
+
+namespace pawl::images {
+
+/// Its id, name, size and marker are as the header says. Error: `invalid_argument`.
+Result<void> check_volume(const Volume& volume);
+Result<void> check_volume_id(std::uint32_t id);
+/// The copy can hold what the origin holds, and is another one. Error: `invalid_argument`.
+Result<void> check_copy(const Volume& origin, const Volume& copy);
+
+/// `volume_missing`; `why` completes the sentence "volume 7 (img-1) …".
+Error missing_volume(const Volume& volume, std::string_view why);
+/// `volume_exists`.
+Error taken_volume(const Volume& volume, std::string_view other_marker);
+
+/// What becomes of a volume into which not everything could be written. The texts are kept on disk.
+enum class Spoilt : std::uint8_t { no, pool_full, volume_failed };
+
+/// The error of a volume that is spoilt.
+Error spoilt_volume(const Volume& volume, Spoilt spoilt);
+
+/// Gives each volume to one caller at a time; different volumes do not wait for each other. Thread-safe.
+class VolumeLocks {
+ public:
+  /// Holds one or two volumes while it lives.
+  class Hold {
+   public:
+    Hold(VolumeLocks& locks, std::set<std::uint32_t> ids);
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+    ~Hold();
+
+   private:
+    VolumeLocks& locks_;
+    std::set<std::uint32_t> ids_;
+  };
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  std::set<std::uint32_t> held_;
+};
+
+}  // namespace pawl::images
