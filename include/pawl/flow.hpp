@@ -102,6 +102,7 @@ class Step {
   virtual std::uint32_t attempt() const = 0;  ///< counts executions, interrupted ones included
   /// Set when the run is cancelled, the attempt out of time, or the engine stops.
   virtual std::stop_token stop() const = 0;
+  virtual Time now() const = 0;  ///< of the runtime's clock
   /// The same for every attempt at this step: what makes a call to the outside idempotent.
   virtual std::string request_id() const = 0;
 

@@ -24,6 +24,7 @@
 #include "pawl/engine.hpp"
 #include "pawl/error.hpp"
 #include "pawl/http.hpp"
+#include "pawl/log.hpp"
 #include "pawl/machines.hpp"
 #include "pawl/metrics.hpp"
 #include "pawl/runtime.hpp"
@@ -85,7 +86,14 @@ struct Page {
   std::string script;
 };
 
-/// Made in `main` and given to the server. The order of the calls: `add_flows`, `add_machines`, `tables` and
+/// Where a system finds itself when the server starts.
+struct SystemPlace {
+  std::string data;   ///< the server's directory; a system may make one of its own name below it
+  bool demo = false;  ///< people look at it for the first time: something to see is welcome
+  Logger log{};
+};
+
+/// Made in `main` and given to the server. The order of the calls: `settings`, `prepare`, `add_flows`, `add_machines`, `tables` and
 /// `pools` before the engine opens; `start` when it is open and the flows are attached to it, which is after
 /// interrupted work and steps have begun to run again; `routes` and `page` when the server starts; then
 /// `write_metrics` from any thread; `stop` before the flows are detached and the engine closes.
@@ -102,6 +110,8 @@ class System {
 
   /// Its keys of the configuration; set before anything else is called.
   virtual std::vector<Setting> settings() { return {}; }
+  /// An error ends the start of the server.
+  virtual Result<void> prepare(const SystemPlace&) { return {}; }
   /// Its flows. They are there until the system is destroyed; from `start` to `stop` it may start runs.
   virtual void add_flows(Flows&) {}
   virtual void add_machines(Machines&) {}

@@ -8,6 +8,7 @@
 
 #include "cli/app_parts.hpp"
 #include "cli/output.hpp"
+#include "images/system.hpp"
 #include "server/demo.hpp"
 
 namespace pawl::cli {
@@ -83,6 +84,7 @@ void add_system_verb(CLI::App& noun, int& status, Verb verb) {
 server::Systems built_in_systems() {
   server::Systems systems;
   systems.push_back(server::make_demo());
+  systems.push_back(images::make_images());
   return systems;
 }
 

@@ -56,6 +56,7 @@ class FlowsCore : public std::enable_shared_from_this<FlowsCore> {
   const std::map<std::string, std::shared_ptr<const FlowDefinition>, std::less<>>& flows() const {
     return flows_;
   }
+  Time now() const { return runtime_.now(); }
   /// Error: `stopped`, where there is none.
   Result<Engine*> engine() const;
   /// The same for a handler, which may run before the engine was attached: waits for that.

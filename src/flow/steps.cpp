@@ -79,6 +79,7 @@ class RunningStep final : public Step {
   const std::string& name() const override { return name_; }
   std::uint32_t attempt() const override { return context_.attempt; }
   std::stop_token stop() const override { return context_.stop; }
+  Time now() const override { return core_.now(); }
   std::string request_id() const override { return context_.request_id(); }
 
   void progress(double fraction, std::string_view text) override {

@@ -72,6 +72,7 @@ Result<std::unique_ptr<Engine>> open_engine(Runtime& runtime, const Config& conf
                                        : config.store;
   options.log = log;
   for (auto* system : systems) {
+    PAWL_CHECK(system->prepare({.data = config.data, .demo = config.demo, .log = log}));
     system->add_flows(flows);
     system->add_machines(machines);
     for (auto& table : system->tables()) options.schema.push_back(std::move(table));

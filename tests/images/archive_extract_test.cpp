@@ -119,9 +119,9 @@ TEST_P(ArchiveDialects, UnpackToTheSameTreeAsWithTar) {
   std::vector<std::string> command{"tar", "-C", original.string(), "--numeric-owner", "-cf", place.archive()};
   command.insert(command.end(), GetParam().options.begin(), GetParam().options.end());
   command.emplace_back(".");
-  ASSERT_EQ(run_program(command), 0);
+  ASSERT_EQ(run_command(command), 0);
   fs::create_directory(expected);
-  ASSERT_EQ(run_program({"tar", "-C", expected.string(), "--numeric-owner", "--same-owner", "-p", "--xattrs",
+  ASSERT_EQ(run_command({"tar", "-C", expected.string(), "--numeric-owner", "--same-owner", "-p", "--xattrs",
                          "--xattrs-include=*", "-xf", place.archive()}),
             0);
 
@@ -152,7 +152,7 @@ TEST_F(ArchiveExtraction, HolesStayHoles) {
   fs::create_directory(original);
   write_file(original / "holes", "begin");
   fs::resize_file(original / "holes", 64 << 20);
-  ASSERT_EQ(run_program({"tar", "-C", original.string(), "--sparse", "-cf", place.archive(), "."}), 0);
+  ASSERT_EQ(run_command({"tar", "-C", original.string(), "--sparse", "-cf", place.archive(), "."}), 0);
   const auto unpacked = place.unpack();
   ASSERT_TRUE(unpacked) << unpacked.error().to_string();
   EXPECT_EQ(unpacked->bytes, 64U << 20);

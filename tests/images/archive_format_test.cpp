@@ -54,7 +54,7 @@ TEST_F(ArchiveFormat, CompressedArchivesAreNamedAsSuch) {
   int tried = 0;
   for (const auto& [program, compression] : programs) {
     const auto packed = (place.top() / "packed").string();
-    if (run_program({"sh", "-c",
+    if (run_command({"sh", "-c",
                      fmt::format("command -v {0} >/dev/null && {0} -c <'{1}' >'{2}'", program, plain,
                                  packed)}) != 0) {
       continue;

@@ -169,7 +169,7 @@ std::string ArchivePlace::outside() const {
   return file_content(canary() / "keep") == "untouched" ? "" : "canary/keep was changed";
 }
 
-int run_program(const std::vector<std::string>& arguments) {
+int run_command(const std::vector<std::string>& arguments) {
   std::vector<char*> pointers;
   auto copies = arguments;
   for (auto& argument : copies) pointers.push_back(argument.data());

@@ -92,7 +92,7 @@ class ArchivePlace {
 };
 
 /// Runs a program to its end; its exit status.
-int run_program(const std::vector<std::string>& arguments);
+int run_command(const std::vector<std::string>& arguments);
 
 /// What `body` returns when it runs in a process of its own, which may give away what it likes.
 int in_child(const std::function<int()>& body);

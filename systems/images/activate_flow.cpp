@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// activate-image: check-snapshot → create-snapshot → register.
+#include <fmt/format.h>
+
+#include "images/flows.hpp"
+#include "images/names.hpp"
+
+namespace pawl::images {
+namespace {
+
+Volume volume_of(const ActivateResponse& response) {
+  return {.id = response.snapshot_id,
+          .name = response.snapshot_name,
+          .bytes = static_cast<std::uint64_t>(response.device_size),
+          .marker = response.marker};
+}
+
+bool is_same(const std::optional<FoundVolume>& found, const Volume& volume) {
+  return found && found->complete && (found->marker.empty() || found->marker == volume.marker);
+}
+
+Result<std::string> name_of(const ActivateRequest& request) {
+  PAWL_CHECK(check_image_id(request.image_id));
+  if (request.snapshot_name.empty()) return volume_name("snap", request.image_id);
+  if (const auto checked = check_image_id(request.snapshot_name);
+      !checked || request.snapshot_name.size() > 127) {
+    return fail(Code::invalid_argument,
+                fmt::format("snapshot name \"{}\": it has 1 to 127 letters, digits, \"-\" and \"_\"",
+                            request.snapshot_name.substr(0, 256)));
+  }
+  return request.snapshot_name;
+}
+
+/// The image must be unpacked. Error: `volume_missing`.
+Result<UnpackedRow> origin_of(Step& step, const std::string& image_id) {
+  PAWL_TRY(auto row, find_unpacked(query_of(step), image_id));
+  if (!row) {
+    return fail(Code::volume_missing,
+                fmt::format("image \"{}\" is not unpacked; process it first", image_id));
+  }
+  return *std::move(row);
+}
+
+Outcome check_snapshot(Workshop& shop, Step& step, const ActivateRequest& request,
+                       ActivateResponse& response) {
+  const auto name = name_of(request);
+  if (!name) return give_up_or_retry(name.error());
+  const auto origin = origin_of(step, request.image_id);
+  if (!origin) return give_up_or_retry(origin.error());
+  PAWL_TRY(auto* pool, shop.pool());
+  const auto query = query_of(step);
+  PAWL_TRY(const auto row, find_snapshot(query, *name));
+  if (row && row->image_id != request.image_id) {
+    return Outcome::abort(
+        fmt::format("snapshot \"{}\" is one of image \"{}\"; another name is needed", *name, row->image_id));
+  }
+  response = {.image_id = request.image_id, .snapshot_name = *name, .origin_id = origin->volume.id};
+  response.device_size = static_cast<std::int64_t>(origin->volume.bytes);
+  if (row && row->origin_id == origin->volume.id) {
+    PAWL_TRY(const auto found, pool->find(row->volume));
+    if (is_same(found, row->volume)) {
+      response.snapshot_id = row->volume.id;
+      response.marker = row->volume.marker;
+      response.device_size = static_cast<std::int64_t>(row->volume.bytes);
+      response.device_path = row->device_path;
+      response.active = row->active && found->active;
+      if (response.active) return Outcome::handoff("the snapshot is active already");
+      // It is there but not active: the next step finds it and activates it.
+      return Outcome::done();
+    }
+  }
+  if (row) {
+    shop.log().warn("snapshot is gone or outdated; it is made anew",
+                    {{"image_id", request.image_id}, {"snapshot_name", *name}});
+    step.sql(forget_snapshot(*name));
+    step.sql(follow_snapshots(request.image_id, step.now()));
+  }
+  PAWL_TRY(response.snapshot_id, shop.take_volume_id(query));
+  response.marker = make_marker();
+  step.sql(intend_volume(
+      {.volume = volume_of(response), .kind = VolumeKind::snapshot, .image_id = request.image_id},
+      step.now()));
+  return Outcome::done();
+}
+
+Outcome create_snapshot(Workshop& shop, Step& step, const ActivateRequest& request,
+                        ActivateResponse& response) {
+  const auto origin = origin_of(step, request.image_id);
+  if (!origin) return give_up_or_retry(origin.error());
+  PAWL_TRY(auto* pool, shop.pool());
+  const auto volume = volume_of(response);
+  PAWL_TRY(const auto found, pool->find(volume));
+  if (!is_same(found, volume)) {
+    const auto made = pool->snapshot(origin->volume, volume);
+    if (!made && made.error().code() == Code::volume_exists) {
+      step.sql(set_volume_state(volume.id, VolumeState::faulty));
+      return Outcome::rewind("check-snapshot", made.error().message());
+    }
+    if (!made) return give_up_or_retry(made.error());
+  }
+  const auto path = pool->activate(volume);
+  if (!path) return give_up_or_retry(path.error());
+  response.device_path = *path;
+  return Outcome::done();
+}
+
+Outcome remove_snapshot(Workshop& shop, Step& step, const ActivateRequest& request,
+                        ActivateResponse& response) {
+  if (response.snapshot_id == 0) return Outcome::done();
+  // One that is registered was there before this run.
+  PAWL_TRY(const auto row, find_snapshot(query_of(step), response.snapshot_name));
+  if (row && row->volume.id == response.snapshot_id) return Outcome::done();
+  PAWL_TRY(auto* pool, shop.pool());
+  const auto volume = volume_of(response);
+  PAWL_TRY(const auto found, pool->find(volume));
+  if (found && (found->marker.empty() || found->marker == volume.marker)) PAWL_CHECK(pool->remove(volume.id));
+  step.sql(forget_volume(volume.id));
+  step.sql(follow_snapshots(request.image_id, step.now()));
+  return Outcome::done();
+}
+
+Outcome register_snapshot(Workshop& shop, Step& step, const ActivateRequest& request,
+                          ActivateResponse& response) {
+  response.active = true;
+  response.activated = true;
+  step.sql(save_snapshot({.image_id = request.image_id,
+                          .volume = volume_of(response),
+                          .origin_id = response.origin_id,
+                          .device_path = response.device_path,
+                          .active = true},
+                         step.now()));
+  step.sql(set_volume_state(response.snapshot_id, VolumeState::made));
+  step.sql(follow_snapshots(request.image_id, step.now()));
+  shop.log().info("activated", {{"image_id", request.image_id},
+                                {"snapshot_id", response.snapshot_id},
+                                {"snapshot_name", response.snapshot_name},
+                                {"device_path", response.device_path}});
+  return Outcome::done();
+}
+
+}  // namespace
+
+Flow<ActivateRequest, ActivateResponse> activate_flow(Workshop& shop) {
+  const auto with = [&shop](Outcome (*run)(Workshop&, Step&, const ActivateRequest&, ActivateResponse&)) {
+    return [&shop, run](Step& step, const ActivateRequest& request, ActivateResponse& response) {
+      return run(shop, step, request, response);
+    };
+  };
+  return flow<ActivateRequest, ActivateResponse>(std::string(kActivate))
+      .start("check-snapshot", with(check_snapshot), {.retry = exponential(3)})
+      .to("create-snapshot", with(create_snapshot), {.retry = fixed(3), .rewinds = 3})
+      .undo(with(remove_snapshot))
+      .to("register", with(register_snapshot), {.retry = exponential(5, Jitter::equal)})
+      .bind<UnpackResponse>([](ActivateRequest& request, const UnpackResponse& unpacked) {
+        request.image_id = unpacked.image_id;
+        request.device_id = unpacked.device_id;
+        request.device_name = unpacked.device_name;
+      })
+      .end();
+}
+
+}  // namespace pawl::images

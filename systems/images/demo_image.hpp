@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "pawl/error.hpp"
+
+namespace pawl::images {
+
+/// Writes a small image into this directory, where it is not there yet, and returns its path. Error:
+/// `store_io`.
+Result<std::string> write_demo_image(const std::string& directory);
+
+}  // namespace pawl::images

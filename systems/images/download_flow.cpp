@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// download-image: check-exists → download → validate → store-metadata.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "images/flows.hpp"
+#include "images/names.hpp"
+
+namespace pawl::images {
+namespace {
+
+/// Whether the archive is there as the row says; nothing where it has to be downloaded again.
+Result<bool> is_intact(const ImageRow& row, const std::stop_token& stop) {
+  if (row.download_status != DownloadStatus::completed) return false;
+  std::error_code failure;
+  const auto bytes = std::filesystem::file_size(row.local_path, failure);
+  if (failure || bytes != static_cast<std::uint64_t>(row.size_bytes)) return false;
+  PAWL_TRY(const auto checksum, sha256_of_file(row.local_path, stop));
+  return checksum == row.checksum;
+}
+
+Outcome check_exists(Workshop& shop, Step& step, const DownloadRequest& request, DownloadResponse& response) {
+  if (const auto checked = check_image_id(request.image_id); !checked)
+    return give_up_or_retry(checked.error());
+  const auto name = shop.object(request.bucket, request.s3_key);
+  if (!name) return give_up_or_retry(name.error());
+  const auto query = query_of(step);
+  PAWL_TRY(auto row, find_object(query, name->bucket, request.s3_key));
+  if (row) {
+    PAWL_TRY(const bool intact, is_intact(*row, step.stop()));
+    if (intact) {
+      // The object may be known under another id; whoever comes after goes on with that one.
+      response = {.image_id = row->image_id,
+                  .local_path = row->local_path,
+                  .checksum = row->checksum,
+                  .etag = row->etag,
+                  .size_bytes = row->size_bytes,
+                  .downloaded = false,
+                  .already_exist = true};
+      return Outcome::handoff("the archive is there already");
+    }
+  } else {
+    PAWL_TRY(const auto other, find_image(query, request.image_id));
+    if (other) {
+      return Outcome::abort(
+          fmt::format("image \"{}\" is \"{}\" in bucket \"{}\"; another object needs another id",
+                      request.image_id, other->s3_key, other->bucket));
+    }
+    row = ImageRow{.image_id = request.image_id, .bucket = name->bucket, .s3_key = request.s3_key};
+  }
+  row->download_status = DownloadStatus::downloading;
+  row->local_path = shop.archive_of(row->image_id);
+  response.image_id = row->image_id;
+  response.local_path = row->local_path;
+  step.sql(save_image(*row, step.now()));
+  return Outcome::done();
+}
+
+std::string megabytes(std::uint64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / 1e6); }
+
+/// Rate and what is left, for people.
+std::string rate_text(std::uint64_t done, std::uint64_t total, Duration taken) {
+  const auto seconds = std::chrono::duration<double>(taken).count();
+  if (seconds < 0.5 || done == 0) return fmt::format("{} of {} MB", megabytes(done), megabytes(total));
+  const auto rate = static_cast<double>(done) / seconds;
+  const auto left = total > done ? static_cast<double>(total - done) / rate : 0.0;
+  return fmt::format("{} of {} MB, {:.1f} MB/s, {:.0f} s left", megabytes(done), megabytes(total), rate / 1e6,
+                     left);
+}
+
+Outcome download(Workshop& shop, Step& step, const DownloadRequest& request, DownloadResponse& response) {
+  const auto name = shop.object(request.bucket, request.s3_key);
+  if (!name) return give_up_or_retry(name.error());
+  const auto begun = step.now();
+  FetchOptions options{.max_bytes = shop.options().image_bytes, .stop = step.stop()};
+  options.progress = [&](std::uint64_t done, std::uint64_t total) {
+    const auto fraction = total == 0 ? 0.0 : static_cast<double>(done) / static_cast<double>(total);
+    step.progress(fraction, rate_text(done, total, step.now() - begun));
+  };
+  const auto fetched = shop.source(*name).fetch(*name, response.local_path, options);
+  if (!fetched) {
+    if (fetched.error().code() == Code::too_large) {
+      shop.report_violation(response.image_id, request.s3_key, fetched.error());
+    }
+    return give_up_or_retry(fetched.error());
+  }
+  response.checksum = fetched->sha256;
+  response.etag = fetched->etag;
+  response.size_bytes = static_cast<std::int64_t>(fetched->bytes);
+  response.downloaded = true;
+  shop.log().info("downloaded", {{"image_id", response.image_id},
+                                 {"s3_key", request.s3_key},
+                                 {"bytes", response.size_bytes},
+                                 {"resumed_at", fetched->resumed_at}});
+  return Outcome::done();
+}
+
+/// What an unsuccessful run has downloaded is of no use to anybody.
+Outcome discard(Step& step, const DownloadRequest&, DownloadResponse& response) {
+  if (response.local_path.empty()) return Outcome::done();
+  if (const auto forgotten = forget_part(response.local_path); !forgotten) return forgotten.error();
+  std::error_code failure;
+  std::filesystem::remove(response.local_path, failure);
+  if (failure) {
+    return Error(Code::store_io,
+                 fmt::format("{} cannot be removed: {}", response.local_path, failure.message()));
+  }
+  step.sql(set_download_failed(response.image_id, step.now()));
+  return Outcome::done();
+}
+
+Outcome validate(Workshop& shop, Step& step, const DownloadRequest& request, DownloadResponse& response) {
+  std::error_code failure;
+  const auto bytes = std::filesystem::file_size(response.local_path, failure);
+  if (failure == std::errc::no_such_file_or_directory) {
+    return Outcome::rewind("download", "the archive is gone");
+  }
+  if (failure) {
+    return Error(Code::store_io,
+                 fmt::format("{} cannot be read: {}", response.local_path, failure.message()));
+  }
+  if (bytes == 0) return Outcome::abort("the archive is empty");
+  PAWL_TRY(const auto checksum, sha256_of_file(response.local_path, step.stop()));
+  if (checksum != response.checksum) {
+    std::filesystem::remove(response.local_path, failure);
+    return Outcome::rewind("download", fmt::format("the archive's SHA-256 is {} where {} was downloaded",
+                                                   checksum, response.checksum));
+  }
+  auto options = shop.archive_options(step.stop());
+  options.progress = [&](std::uint64_t position, std::uint64_t total, std::uint64_t entries) {
+    step.progress(total == 0 ? 0.0 : static_cast<double>(position) / static_cast<double>(total),
+                  fmt::format("{} entries looked at", entries));
+  };
+  const auto found = scan(response.local_path, options);
+  if (found) return Outcome::done();
+  if (found.error().code() == Code::archive_hostile) {
+    shop.report_violation(response.image_id, request.s3_key, found.error());
+  }
+  return give_up_or_retry(found.error());
+}
+
+Outcome store_metadata(Workshop& shop, Step& step, const DownloadRequest& request,
+                       DownloadResponse& response) {
+  const auto name = shop.object(request.bucket, request.s3_key);
+  if (!name) return give_up_or_retry(name.error());
+  step.sql(save_image({.image_id = response.image_id,
+                       .bucket = name->bucket,
+                       .s3_key = request.s3_key,
+                       .local_path = response.local_path,
+                       .checksum = response.checksum,
+                       .etag = response.etag,
+                       .size_bytes = response.size_bytes,
+                       .download_status = DownloadStatus::completed,
+                       .downloaded_at = to_string(step.now())},
+                      step.now()));
+  return Outcome::done();
+}
+
+}  // namespace
+
+Flow<DownloadRequest, DownloadResponse> download_flow(Workshop& shop) {
+  const auto with = [&shop](Outcome (*run)(Workshop&, Step&, const DownloadRequest&, DownloadResponse&)) {
+    return [&shop, run](Step& step, const DownloadRequest& request, DownloadResponse& response) {
+      return run(shop, step, request, response);
+    };
+  };
+  return flow<DownloadRequest, DownloadResponse>(std::string(kDownload))
+      .start("check-exists", with(check_exists), {.retry = exponential(3)})
+      .to("download", with(download),
+          {.retry = exponential(5, Jitter::equal), .timeout = shop.options().download_timeout})
+      .undo(discard)
+      .to("validate", with(validate), {.retry = fixed(2), .rewinds = 1})
+      .to("store-metadata", with(store_metadata), {.retry = exponential(5, Jitter::equal)})
+      .end();
+}
+
+}  // namespace pawl::images

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "images/flows.hpp"
+#include "images/garbage.hpp"
+
+namespace pawl::images {
+
+RetryPolicy exponential(std::uint32_t retries, Jitter jitter) {
+  return {.retries = retries,
+          .first = std::chrono::milliseconds(100),
+          .factor = 2.0,
+          .cap = std::chrono::seconds(5),
+          .jitter = jitter};
+}
+
+RetryPolicy fixed(std::uint32_t retries) {
+  return {.retries = retries,
+          .first = std::chrono::seconds(1),
+          .factor = 1.0,
+          .cap = std::chrono::seconds(1),
+          .jitter = Jitter::none};
+}
+
+Query query_of(Step& step) {
+  return [&step](const Sql& statement) { return step.query(statement); };
+}
+
+Outcome give_up_or_retry(const Error& error) {
+  switch (error.code()) {
+    case Code::invalid_argument:
+    case Code::source_missing:
+    case Code::source_denied:
+    case Code::too_large:
+    case Code::disk_full:
+    case Code::archive_corrupt:
+    case Code::archive_hostile:
+    case Code::layout_invalid:
+    case Code::pool_full:
+    case Code::volume_missing:
+      return Outcome::abort(error.to_string());
+    default:
+      return error;
+  }
+}
+
+void add_image_flows(Flows& flows, Workshop& shop) {
+  flows.add(download_flow(shop))
+      .add(unpack_flow(shop))
+      .add(activate_flow(shop))
+      .add(process_flow(shop))
+      .add(deactivate_flow(shop))
+      .add(remove_flow(shop))
+      .add(collect_flow(shop));
+}
+
+}  // namespace pawl::images

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// The flows of images: download, unpack and activate, and the one that chains them.
+///
+///     auto flows_of_images = make_flows(shop);
+///     flows.add(flows_of_images.process) …
+///     flows.start("process-image", ProcessRequest{.s3_key = "alpine.tar"}, {.id = image_id});
+///
+/// Every flow of an image has the image's id as the id of its run, so that two of them never work on the same
+/// image. Rows are written in the commit of the step that did the work.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "images/workshop.hpp"
+#include "pawl/flow.hpp"
+#include "pawl/flows.hpp"
+
+namespace pawl::images {
+
+inline constexpr std::string_view kProcess = "process-image";
+inline constexpr std::string_view kDownload = "download-image";
+inline constexpr std::string_view kUnpack = "unpack-image";
+inline constexpr std::string_view kActivate = "activate-image";
+inline constexpr std::string_view kDeactivate = "deactivate-image";
+inline constexpr std::string_view kRemove = "remove-image";
+inline constexpr std::string_view kCollect = "collect-image-garbage";
+inline constexpr std::string_view kDownloads = "downloads";  ///< the queue of downloads
+inline constexpr std::string_view kUnpacking = "unpacking";
+
+struct DownloadRequest {
+  std::string s3_key;
+  std::string image_id;
+  std::string bucket{};
+};
+struct DownloadResponse {
+  std::string image_id;
+  std::string local_path;
+  std::string checksum;
+  std::string etag;
+  std::int64_t size_bytes = 0;
+  bool downloaded = false;
+  bool already_exist = false;
+};
+
+struct UnpackRequest {
+  std::string image_id;
+  std::string local_path{};  ///< those that are empty come from the download
+  std::string checksum{};
+  std::string pool_name{};
+  std::int64_t device_size = 0;  ///< bytes; 0: as configured
+};
+struct UnpackResponse {
+  std::string image_id;
+  std::uint32_t device_id = 0;
+  std::string device_name;
+  std::string device_path;  ///< empty while it is not active, which it is only as long as it is unpacked
+  std::int64_t device_size = 0;
+  std::string marker;
+  std::int64_t size_bytes = 0;
+  std::int64_t file_count = 0;
+  bool unpacked = false;
+  std::vector<std::string> notes{};
+};
+
+struct ActivateRequest {
+  std::string image_id;
+  std::uint32_t device_id = 0;  ///< 0: comes from the unpacking, or from the tables
+  std::string device_name{};
+  std::string snapshot_name{};  ///< empty: "snap-<image>"
+  std::string pool_name{};
+};
+struct ActivateResponse {
+  std::string image_id;
+  std::uint32_t snapshot_id = 0;
+  std::string snapshot_name;
+  std::string device_path;
+  std::uint32_t origin_id = 0;
+  std::int64_t device_size = 0;
+  std::string marker;
+  bool active = false;
+  bool activated = false;
+};
+
+struct ProcessRequest {
+  std::string s3_key;
+  std::string image_id{};
+  std::string bucket{};
+  std::string snapshot_name{};
+  std::int64_t device_size = 0;
+};
+struct ProcessResponse {
+  std::string image_id;
+  std::string checksum;
+  std::int64_t size_bytes = 0;
+  std::int64_t file_count = 0;
+  std::string snapshot_name;
+  std::string device_path;
+  bool downloaded = false;
+  bool unpacked = false;
+  bool activated = false;
+};
+
+struct DeactivateRequest {
+  std::string image_id;
+  std::string snapshot_name{};  ///< empty: all of them
+};
+struct RemoveRequest {
+  std::string image_id;
+};
+/// What was done, for people.
+struct Deeds {
+  std::vector<std::string> deeds;
+};
+
+Flow<DownloadRequest, DownloadResponse> download_flow(Workshop& shop);
+Flow<UnpackRequest, UnpackResponse> unpack_flow(Workshop& shop);
+Flow<ActivateRequest, ActivateResponse> activate_flow(Workshop& shop);
+Flow<ProcessRequest, ProcessResponse> process_flow(Workshop& shop);
+Flow<DeactivateRequest, Deeds> deactivate_flow(Workshop& shop);
+Flow<RemoveRequest, Deeds> remove_flow(Workshop& shop);
+
+/// Adds all of them.
+void add_image_flows(Flows& flows, Workshop& shop);
+
+// What the steps share.
+
+/// As the seed's table of retries has them: so many after the first attempt.
+RetryPolicy exponential(std::uint32_t retries, Jitter jitter = Jitter::none);
+RetryPolicy fixed(std::uint32_t retries);
+
+/// The step's own way to the tables.
+Query query_of(Step& step);
+
+/// Without retry for what another attempt cannot change, otherwise to be tried again.
+Outcome give_up_or_retry(const Error& error);
+
+}  // namespace pawl::images

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// What is in only one of the two places, the tables and the pool: found in both directions, also what is not
+/// active, and removed by a flow of its own.
+///
+///     PAWL_TRY(const auto findings, look_for_garbage(shop, query, is_busy));
+///     flows.start("collect-image-garbage", "{}", {.id = "all"});
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "images/flows.hpp"
+#include "images/workshop.hpp"
+
+namespace pawl::images {
+
+enum class GarbageKind : std::uint8_t {
+  unknown_volume,       ///< in the pool, in no table
+  abandoned_volume,     ///< was being made by a run that has ended
+  unreferenced_volume,  ///< belongs to no image and no snapshot any more
+  lost_image,           ///< the tables say it is unpacked; the pool has no such volume
+  lost_snapshot,        ///< likewise
+  stray_file,           ///< an archive, or a part of one, that belongs to no image
+};
+
+struct Garbage {
+  GarbageKind kind = GarbageKind::unknown_volume;
+  std::uint32_t volume = 0;
+  std::string image_id{};
+  std::string name{};  ///< of the volume, or the path of the file
+};
+
+/// Whether a run works on this image.
+using IsBusy = std::function<Result<bool>(std::string_view image_id)>;
+
+/// What belongs to an image that a run works on is never garbage.
+Result<std::vector<Garbage>> look_for_garbage(Workshop& shop, const Query& query, const IsBusy& is_busy);
+
+struct CollectRequest {};
+Flow<CollectRequest, Deeds> collect_flow(Workshop& shop);
+
+/// Whether a run of one of the flows works on an image, by way of asking for each of them.
+Result<bool> is_worked_on(std::string_view image_id,
+                          const std::function<Result<Run>(std::string_view flow, std::string_view id)>& get);
+
+}  // namespace pawl::images

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "images/page.hpp"
+
+namespace pawl::images {
+
+const char* const kPageScript = R"js(
+const make = (name, text, className) =>
+  Object.assign(document.createElement(name), { textContent: text ?? '', className: className ?? '' });
+const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+const size = (bytes) => {
+  let unit = 0;
+  while (bytes >= 1024 && unit < units.length - 1) {
+    bytes /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 ? bytes : bytes.toFixed(1)} ${units[unit]}`;
+};
+const parts = ['download-image', 'unpack-image', 'activate-image'];
+const looks = (run) => {
+  if (!run) return 'none';
+  if (!run.finished) return 'busy';
+  return run.state === 'done' || run.state === 'handed_off' ? 'good' : 'bad';
+};
+const style = `
+.images-pool{display:flex;flex-wrap:wrap;gap:.5rem 1.5rem;align-items:center;padding:0 1rem 1rem}
+.images-pool progress{flex:1 1 12rem;height:.75rem}
+.images-pipe{display:flex;gap:.25rem;min-width:14rem}
+.images-part{flex:1;min-width:4rem}
+.images-part i{display:block;height:.4rem;border-radius:.2rem;background:var(--line,#8883);overflow:hidden}
+.images-part b{display:block;height:100%;width:0;background:var(--accent,#36c)}
+.images-part.good b{width:100%;background:var(--good,#2a7)}
+.images-part.bad b{width:100%;background:var(--bad,#c33)}
+.images-part small{display:block;white-space:nowrap;overflow:hidden;text-overflow:ellipsis;max-width:9rem}`;
+
+const pipe = (image, host) => {
+  const box = make('div', '', 'images-pipe');
+  for (const name of parts) {
+    const run = image.runs.find(({ flow }) => flow === name);
+    const part = make('a', '', `images-part ${looks(run)}`);
+    const bar = make('b');
+    if (looks(run) === 'busy') bar.style.width = `${Math.round(100 * (run.progress ?? 0.05))}%`;
+    const track = make('i');
+    track.append(bar);
+    const word = name.replace('-image', '');
+    const state = run ? run.status : 'not begun';
+    part.append(track, make('small', looks(run) === 'busy' ? `${run.step} ${run.progress_text}` : `${word}: ${state}`));
+    part.title = run ? `${word}: ${state} at ${run.step}${run.error ? ` (${run.error})` : ''}` : `${word}: not begun`;
+    if (run) {
+      part.href = `/runs/${name}/${encodeURIComponent(image.image_id)}`;
+      part.onclick = (event) => {
+        event.preventDefault();
+        host.go(part.href.replace(location.origin, ''));
+      };
+    }
+    box.append(part);
+  }
+  return box;
+};
+
+export default (place, host) => {
+  const rules = make('style', style);
+  const pool = make('section', '', 'card flush');
+  const poolHead = make('header', '', 'card-head');
+  poolHead.append(make('h2', 'Pool'));
+  const poolBody = make('div', '', 'images-pool');
+  pool.append(poolHead, poolBody);
+
+  const card = make('section', '', 'card flush');
+  const head = make('header', '', 'card-head');
+  const count = make('span', '', 'quiet number');
+  head.append(make('h2', 'Images'), count);
+  const table = make('table');
+  const titles = make('tr');
+  for (const title of ['Image', 'From download to snapshot', 'Size', 'Files', 'Where', '']) titles.append(make('th', title));
+  const rows = make('tbody');
+  table.append(make('thead'), rows);
+  table.tHead.append(titles);
+  const scroll = make('div', '', 'table-place');
+  scroll.append(table);
+  card.append(head, scroll);
+  const trouble = make('p', '', 'quiet');
+  trouble.setAttribute('role', 'status');
+  place.append(rules, pool, card, trouble);
+
+  const act = (label, path, method, image) => {
+    const button = make('button', label);
+    button.disabled = !host.may('operator');
+    if (button.disabled) button.title = 'This needs the role operator';
+    button.onclick = async () => {
+      button.disabled = true;
+      try {
+        await host.send(method, `/v1/images/${encodeURIComponent(image.image_id)}${path}`, method === 'POST' ? {} : undefined);
+      } catch (problem) {
+        trouble.textContent = problem.message;
+      }
+      await look();
+    };
+    return button;
+  };
+
+  const showPool = (state) => {
+    const part = state.bytes ? state.used / state.bytes : 0;
+    const bar = Object.assign(make('progress'), { max: 1, value: part });
+    bar.setAttribute('aria-label', 'How full the pool is');
+    poolBody.replaceChildren(
+      make('strong', state.backend),
+      bar,
+      make('span', `${size(state.used)} of ${size(state.bytes)} used (${Math.round(100 * part)} %)`, 'number'),
+      make('span', `${state.volumes} volumes`, 'quiet number'),
+      ...state.problems.map((problem) => make('span', problem, 'bad')),
+    );
+  };
+
+  const showImage = (image) => {
+    const row = make('tr');
+    const active = image.snapshots.find((snapshot) => snapshot.active);
+    const name = make('td', image.image_id, 'mono');
+    name.title = image.bucket ? `s3://${image.bucket}/${image.s3_key}` : image.s3_key;
+    const pipeline = make('td');
+    pipeline.append(pipe(image, host));
+    const actions = make('td');
+    actions.append(active ? act('Deactivate', '/deactivate', 'POST', image) : act('Activate', '/activate', 'POST', image));
+    row.append(
+      name,
+      pipeline,
+      make('td', size(image.size_bytes), 'number'),
+      make('td', image.unpacked ? String(image.unpacked.file_count) : '', 'number'),
+      make('td', active ? active.device_path : image.activation_status, active ? 'mono' : 'quiet'),
+      actions,
+    );
+    return row;
+  };
+
+  let gone = false;
+  let waiting;
+  const look = async () => {
+    clearTimeout(waiting);
+    try {
+      const [state, list] = await Promise.all([host.get('/v1/image-pool'), host.get('/v1/images')]);
+      if (gone) return;
+      showPool(state);
+      rows.replaceChildren(...list.images.map(showImage));
+      count.textContent = list.images.length === 0 ? 'None yet: pawl images process s3://bucket/key' : `${list.images.length}`;
+      const busy = list.images.some((image) => image.runs.some((run) => !run.finished));
+      waiting = setTimeout(look, busy ? 500 : 5000);
+    } catch (problem) {
+      if (gone) return;
+      trouble.textContent = problem.message;
+      waiting = setTimeout(look, 5000);
+    }
+  };
+  // A run that begins or ends is shown at once.
+  for (const name of ['process-image', ...parts]) host.follow({ machine: name }, () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(look, 100);
+  });
+  look();
+  return () => {
+    gone = true;
+    clearTimeout(waiting);
+  };
+};
+)js";
+
+}  // namespace pawl::images

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// process-image: the three flows of an image, one after the other, as children of one run.
+#include <fmt/format.h>
+
+#include "images/flows.hpp"
+#include "images/names.hpp"
+#include "pawl/names.hpp"
+
+namespace pawl::images {
+namespace {
+
+Outcome start_parts(Workshop& shop, Step& step, const ProcessRequest& request, ProcessResponse& response) {
+  if (const auto checked = check_image_id(step.id()); !checked) return give_up_or_retry(checked.error());
+  if (const auto named = shop.object(request.bucket, request.s3_key); !named) {
+    return give_up_or_retry(named.error());
+  }
+  const auto& id = step.id();
+  response.image_id = id;
+  const RunRef download{std::string(kDownload), id};
+  const RunRef unpack{std::string(kUnpack), id};
+  PAWL_CHECK(step.start_child(
+      kDownload, DownloadRequest{.s3_key = request.s3_key, .image_id = id, .bucket = request.bucket},
+      {.id = id, .queue = std::string(kDownloads)}));
+  PAWL_CHECK(step.start_child(kUnpack, UnpackRequest{.image_id = id, .device_size = request.device_size},
+                              {.id = id, .queue = std::string(kUnpacking), .after = download}));
+  PAWL_CHECK(step.start_child(kActivate,
+                              ActivateRequest{.image_id = id, .snapshot_name = request.snapshot_name},
+                              {.id = id, .after = unpack}));
+  return Outcome::join();
+}
+
+/// How the first part that did not succeed has ended; nothing where all did.
+Result<std::optional<std::string>> what_failed(Step& step) {
+  for (const auto part : {kDownload, kUnpack, kActivate}) {
+    PAWL_TRY(const auto run, step.get(part, step.id()));
+    if (run.state == RunState::done || run.state == RunState::handed_off) continue;
+    return fmt::format("{} {} at {}: {}", part, enum_name(run.state), run.step, run.error);
+  }
+  return std::nullopt;
+}
+
+Outcome collect_parts(Step& step, const ProcessRequest&, ProcessResponse& response) {
+  PAWL_TRY(const auto failed, what_failed(step));
+  if (failed) return Outcome::abort(*failed);
+  const auto part = [&]<class T>(std::string_view flow, T) -> Result<T> {
+    PAWL_TRY(const auto run, step.get(flow, step.id()));
+    return decode<T>(run.response);
+  };
+  PAWL_TRY(const auto downloaded, part(kDownload, DownloadResponse{}));
+  PAWL_TRY(const auto unpacked, part(kUnpack, UnpackResponse{}));
+  PAWL_TRY(const auto activated, part(kActivate, ActivateResponse{}));
+  response = {.image_id = downloaded.image_id,
+              .checksum = downloaded.checksum,
+              .size_bytes = downloaded.size_bytes,
+              .file_count = unpacked.file_count,
+              .snapshot_name = activated.snapshot_name,
+              .device_path = activated.device_path,
+              .downloaded = downloaded.downloaded,
+              .unpacked = unpacked.unpacked,
+              .activated = activated.activated};
+  return Outcome::done();
+}
+
+}  // namespace
+
+Flow<ProcessRequest, ProcessResponse> process_flow(Workshop& shop) {
+  return flow<ProcessRequest, ProcessResponse>(std::string(kProcess))
+      .start("start-parts",
+             [&shop](Step& step, const ProcessRequest& request, ProcessResponse& response) {
+               return start_parts(shop, step, request, response);
+             },
+             {.retry = exponential(5, Jitter::equal)})
+      .to("collect-parts", collect_parts, {.retry = exponential(5, Jitter::equal)})
+      .end();
+}
+
+}  // namespace pawl::images

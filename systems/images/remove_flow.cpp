@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// deactivate-image and remove-image: the way back.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "images/flows.hpp"
+#include "images/names.hpp"
+
+namespace pawl::images {
+namespace {
+
+/// Nobody removes what somebody else is making. The run is tried again until that has ended, or given up.
+Result<void> check_idle(Step& step, const std::string& image_id) {
+  for (const auto flow : {kProcess, kDownload, kUnpack, kActivate}) {
+    const auto run = step.get(flow, image_id);
+    if (!run && run.error().code() == Code::unknown_instance) continue;
+    if (!run) return fail(run.error());
+    if (!run->finished) {
+      return fail(Code::volume_busy,
+                  fmt::format("{} of image \"{}\" has not ended; cancel it, or wait", flow, image_id));
+    }
+  }
+  return {};
+}
+
+Result<std::vector<SnapshotRow>> chosen_snapshots(Step& step, const DeactivateRequest& request) {
+  PAWL_CHECK(check_image_id(request.image_id));
+  PAWL_TRY(auto rows, list_snapshots(query_of(step), request.image_id));
+  if (!request.snapshot_name.empty()) {
+    std::erase_if(rows, [&](const SnapshotRow& row) { return row.volume.name != request.snapshot_name; });
+    if (rows.empty()) {
+      return fail(Code::invalid_argument, fmt::format("image \"{}\" has no snapshot \"{}\"", request.image_id,
+                                                      request.snapshot_name));
+    }
+  }
+  return rows;
+}
+
+Outcome deactivate(Workshop& shop, Step& step, const DeactivateRequest& request, Deeds& deeds) {
+  if (const auto idle = check_idle(step, request.image_id); !idle) return idle.error();
+  const auto rows = chosen_snapshots(step, request);
+  if (!rows) return give_up_or_retry(rows.error());
+  PAWL_TRY(auto* pool, shop.pool());
+  for (const auto& row : *rows) {
+    if (const auto done = pool->deactivate(row.volume);
+        !done && done.error().code() != Code::volume_missing) {
+      return done.error();
+    }
+    step.sql(deactivate_snapshot(row.volume.name, step.now()));
+    deeds.deeds.push_back(fmt::format("deactivated {}", row.volume.name));
+  }
+  step.sql(follow_snapshots(request.image_id, step.now()));
+  return Outcome::done();
+}
+
+Outcome remove_volumes(Workshop& shop, Step& step, const RemoveRequest& request, Deeds& deeds) {
+  if (const auto checked = check_image_id(request.image_id); !checked)
+    return give_up_or_retry(checked.error());
+  if (const auto idle = check_idle(step, request.image_id); !idle) return idle.error();
+  PAWL_TRY(auto* pool, shop.pool());
+  PAWL_TRY(auto rows, list_volumes(query_of(step), request.image_id));
+  // Snapshots before what they were made of.
+  std::ranges::stable_sort(rows, {}, [](const VolumeRow& row) { return row.kind == VolumeKind::image; });
+  for (const auto& row : rows) {
+    if (row.state == VolumeState::faulty) continue;
+    PAWL_TRY(const auto found, pool->find(row.volume));
+    if (found && (found->marker.empty() || found->marker == row.volume.marker)) {
+      PAWL_CHECK(pool->remove(row.volume.id));
+      deeds.deeds.push_back(fmt::format("removed {}", row.volume.name));
+    }
+    step.sql(forget_volume(row.volume.id));
+    if (row.kind == VolumeKind::snapshot) step.sql(forget_snapshot(row.volume.name));
+  }
+  step.sql(forget_unpacked(request.image_id));
+  step.sql(follow_snapshots(request.image_id, step.now()));
+  return Outcome::done();
+}
+
+Outcome remove_archive(Workshop& shop, Step& step, const RemoveRequest& request, Deeds& deeds) {
+  const auto path = shop.archive_of(request.image_id);
+  PAWL_CHECK(forget_part(path));
+  std::error_code failure;
+  if (std::filesystem::remove(path, failure)) deeds.deeds.push_back(fmt::format("removed {}", path));
+  if (failure) return Error(Code::store_io, fmt::format("{} cannot be removed: {}", path, failure.message()));
+  step.sql(forget_image(request.image_id));
+  return Outcome::done();
+}
+
+}  // namespace
+
+Flow<DeactivateRequest, Deeds> deactivate_flow(Workshop& shop) {
+  return flow<DeactivateRequest, Deeds>(std::string(kDeactivate))
+      .start("deactivate",
+             [&shop](Step& step, const DeactivateRequest& request, Deeds& deeds) {
+               return deactivate(shop, step, request, deeds);
+             },
+             {.retry = fixed(3)})
+      .end();
+}
+
+Flow<RemoveRequest, Deeds> remove_flow(Workshop& shop) {
+  return flow<RemoveRequest, Deeds>(std::string(kRemove))
+      .start("remove-volumes",
+             [&shop](Step& step, const RemoveRequest& request, Deeds& deeds) {
+               return remove_volumes(shop, step, request, deeds);
+             },
+             {.retry = fixed(3)})
+      .to("remove-archive",
+          [&shop](Step& step, const RemoveRequest& request, Deeds& deeds) {
+            return remove_archive(shop, step, request, deeds);
+          },
+          {.retry = fixed(3)})
+      .end();
+}
+
+}  // namespace pawl::images

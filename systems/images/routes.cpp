@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "images/routes.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "images/flows.hpp"
+#include "images/garbage.hpp"
+#include "images/names.hpp"
+#include "images/views.hpp"
+#include "pawl/json.hpp"
+#include "pawl/names.hpp"
+
+namespace pawl::images {
+namespace {
+
+using http::Method;
+using http::Role;
+
+constexpr std::size_t kMostImages = 500;
+
+/// The body as this type. Errors: those of `decode`; `unknown_name` for a field that is none of its own.
+template <class T>
+Result<T> read_body(const http::Request& request, std::initializer_list<std::string_view> known) {
+  const std::string_view text = request.body.empty() ? std::string_view("{}") : request.body;
+  PAWL_TRY(const auto document, JsonDocument::parse(text));
+  const auto root = document.root();
+  for (std::size_t i = 0; i < root.size() && root.kind() == JsonKind::object; ++i) {
+    if (std::ranges::find(known, root.key_at(i)) == known.end()) {
+      return fail(Code::unknown_name, fmt::format("$.{}: there is no such field; known: {}",
+                                                  root.key_at(i).substr(0, 64), fmt::join(known, ", ")));
+    }
+  }
+  return decode<T>(text);
+}
+
+Query query_of(Engine& engine) {
+  return [&engine](const Sql& statement) { return engine.query(statement); };
+}
+
+struct ProcessBody {
+  std::string url{};  ///< s3://bucket/key or file:///path, in place of bucket and s3_key
+  std::string s3_key{};
+  std::string bucket{};
+  std::string image_id{};
+  std::string snapshot_name{};
+  std::int64_t device_size = 0;
+};
+
+/// Takes the URL apart. Error: `invalid_argument`.
+Result<void> apply_url(ProcessBody& body) {
+  constexpr std::string_view kS3 = "s3://";
+  if (body.url.empty() == body.s3_key.empty()) {
+    return fail(Code::invalid_argument, "one of url (s3://bucket/key or file:///path) and s3_key is needed");
+  }
+  if (body.url.empty()) return {};
+  if (is_file(body.url)) {
+    body.s3_key = body.url;
+    return {};
+  }
+  const auto slash = body.url.find('/', kS3.size());
+  if (!body.url.starts_with(kS3) || slash == std::string::npos || slash == kS3.size()) {
+    return fail(Code::invalid_argument,
+                fmt::format("url \"{}\": it is s3://bucket/key or file:///path", body.url.substr(0, 256)));
+  }
+  if (!body.bucket.empty()) return fail(Code::invalid_argument, "the bucket stands in the url already");
+  body.bucket = body.url.substr(kS3.size(), slash - kS3.size());
+  body.s3_key = body.url.substr(slash + 1);
+  return {};
+}
+
+Result<http::Response> started(const ImagesView&, const std::string& image_id, const Run& run) {
+  return http::json(encode(StartedView{.image_id = image_id,
+                                       .flow = run.flow,
+                                       .run = run.run,
+                                       .state = std::string(enum_name(run.state)),
+                                       .attached = run.attached}),
+                    202);
+}
+
+Result<http::Response> process(const ImagesView& view, const http::Request& request) {
+  PAWL_TRY(auto body, read_body<ProcessBody>(
+                          request, {"url", "s3_key", "bucket", "image_id", "snapshot_name", "device_size"}));
+  PAWL_CHECK(apply_url(body));
+  PAWL_TRY(const auto name, view.shop.object(body.bucket, body.s3_key));
+  // An object that is known keeps the id that it has.
+  PAWL_TRY(const auto row, find_object(query_of(view.engine), name.bucket, body.s3_key));
+  if (row && !body.image_id.empty() && body.image_id != row->image_id) {
+    return fail(Code::volume_exists, fmt::format("this object is image \"{}\" already", row->image_id));
+  }
+  const auto id =
+      row ? row->image_id : (body.image_id.empty() ? image_id_of(name.bucket, body.s3_key) : body.image_id);
+  PAWL_CHECK(check_image_id(id));
+  PAWL_TRY(const auto text, encode(ProcessRequest{.s3_key = body.s3_key,
+                                                  .image_id = id,
+                                                  .bucket = name.bucket,
+                                                  .snapshot_name = body.snapshot_name,
+                                                  .device_size = body.device_size}));
+  PAWL_TRY(const auto run, view.flows.start(kProcess, text, {.id = id}));
+  return started(view, id, run);
+}
+
+/// How much each volume takes; nothing where the pool is not there, which is no reason to show no images.
+std::vector<VolumeUsage> usage_of(const ImagesView& view) {
+  const auto pool = view.shop.pool();
+  if (!pool) return {};
+  auto usage = (*pool)->usage();
+  return usage ? *std::move(usage) : std::vector<VolumeUsage>{};
+}
+
+Result<http::Response> list(const ImagesView& view, const http::Request& request) {
+  const auto query = query_of(view.engine);
+  PAWL_TRY(auto rows, list_images(query));
+  std::erase_if(rows, [&](const ImageRow& row) { return row.image_id <= request.parameter("after"); });
+  ImageList page;
+  for (const auto& row : rows) {
+    if (page.images.size() == kMostImages) {
+      page.next = page.images.back().image_id;
+      break;
+    }
+    PAWL_TRY(auto image, view_image(row, query, view.flows, {}));
+    page.images.push_back(std::move(image));
+  }
+  return http::json(encode(page));
+}
+
+Result<ImageRow> known_image(const ImagesView& view, const http::Request& request) {
+  const auto& id = request.parameter("image");
+  PAWL_CHECK(check_image_id(id));
+  PAWL_TRY(auto row, find_image(query_of(view.engine), id));
+  if (!row) return fail(Code::unknown_instance, fmt::format("there is no image \"{}\"", id));
+  return *std::move(row);
+}
+
+Result<http::Response> show(const ImagesView& view, const http::Request& request) {
+  PAWL_TRY(const auto row, known_image(view, request));
+  PAWL_TRY(const auto image, view_image(row, query_of(view.engine), view.flows, usage_of(view)));
+  return http::json(encode(image));
+}
+
+struct SnapshotBody {
+  std::string snapshot_name{};
+};
+
+Result<http::Response> activate(const ImagesView& view, const http::Request& request) {
+  PAWL_TRY(const auto row, known_image(view, request));
+  PAWL_TRY(const auto body, read_body<SnapshotBody>(request, {"snapshot_name"}));
+  const ActivateRequest wanted{.image_id = row.image_id, .snapshot_name = body.snapshot_name};
+  PAWL_TRY(const auto text, encode(wanted));
+  PAWL_TRY(const auto run, view.flows.start(kActivate, text, {.id = row.image_id}));
+  if (run.attached) {
+    PAWL_TRY(const auto running, decode<ActivateRequest>(run.request));
+    if (running.snapshot_name != body.snapshot_name) {
+      return fail(
+          Code::volume_busy,
+          fmt::format("another snapshot of image \"{}\" is being activated; wait for it", row.image_id));
+    }
+  }
+  return started(view, row.image_id, run);
+}
+
+Result<http::Response> deactivate(const ImagesView& view, const http::Request& request) {
+  PAWL_TRY(const auto row, known_image(view, request));
+  PAWL_TRY(const auto body, read_body<SnapshotBody>(request, {"snapshot_name"}));
+  PAWL_TRY(const auto text,
+           encode(DeactivateRequest{.image_id = row.image_id, .snapshot_name = body.snapshot_name}));
+  PAWL_TRY(const auto run, view.flows.start(kDeactivate, text, {.id = row.image_id}));
+  return started(view, row.image_id, run);
+}
+
+Result<http::Response> remove(const ImagesView& view, const http::Request& request) {
+  PAWL_TRY(const auto row, known_image(view, request));
+  PAWL_TRY(const auto text, encode(RemoveRequest{.image_id = row.image_id}));
+  PAWL_TRY(const auto run, view.flows.start(kRemove, text, {.id = row.image_id}));
+  return started(view, row.image_id, run);
+}
+
+Result<http::Response> show_pool(const ImagesView& view) {
+  PAWL_TRY(auto* pool, view.shop.pool());
+  PAWL_TRY(const auto usage, pool->pool());
+  PAWL_TRY(const auto volumes, pool->list());
+  return http::json(encode(view_pool(view.shop, usage, volumes.size())));
+}
+
+struct PoolBody {
+  std::int64_t extend = 0;  ///< bytes
+};
+
+/// Makes the pool where there is none, and extends it where that is asked for.
+Result<http::Response> set_up_pool(const ImagesView& view, const http::Request& request) {
+  PAWL_TRY(const auto body, read_body<PoolBody>(request, {"extend"}));
+  PAWL_TRY(auto* pool, view.shop.pool());
+  if (body.extend < 0) return fail(Code::invalid_argument, "$.extend: a number of bytes");
+  if (body.extend > 0) PAWL_CHECK(pool->extend(static_cast<std::uint64_t>(body.extend)));
+  return show_pool(view);
+}
+
+Result<http::Response> look_at_garbage(const ImagesView& view) {
+  const auto get = [&](std::string_view flow, std::string_view id) { return view.flows.get(flow, id); };
+  PAWL_TRY(const auto garbage,
+           look_for_garbage(view.shop, query_of(view.engine),
+                            [&](std::string_view image) { return is_worked_on(image, get); }));
+  return http::json(encode(view_garbage(garbage)));
+}
+
+Result<http::Response> collect_garbage(const ImagesView& view) {
+  PAWL_TRY(const auto run, view.flows.start(kCollect, "{}", {.id = "all"}));
+  return started(view, "", run);
+}
+
+constexpr const char* kImageSchema = R"({"type":"object","required":["image_id","bucket","s3_key","runs"]})";
+constexpr const char* kStartedSchema =
+    R"({"type":"object","required":["image_id","flow","run","state","attached"],"properties":{
+    "image_id":{"type":"string"},"flow":{"type":"string"},"run":{"type":"string"},"state":{"type":"string"},
+    "attached":{"type":"boolean"}}})";
+constexpr const char* kSnapshotBody =
+    R"({"type":"object","properties":{"snapshot_name":{"type":"string"}},"additionalProperties":false})";
+
+std::vector<http::Route> reading_routes(const ImagesView& view) {
+  return {
+      {.path = "/v1/images",
+       .id = "images_list",
+       .summary = "Images, by their ids, with the newest runs of each",
+       .query = {{.name = "after", .description = "go on behind this image"}},
+       .response = R"({"type":"object","required":["images"],"properties":{"images":{"type":"array"}}})",
+       .run = [view](const http::Request& request) { return list(view, request); }},
+      {.path = "/v1/images/{image}",
+       .id = "images_get",
+       .summary = "One image: where it came from, where it lies, its snapshots and runs",
+       .response = kImageSchema,
+       .errors = {Code::unknown_instance},
+       .run = [view](const http::Request& request) { return show(view, request); }},
+      {.path = "/v1/image-pool",
+       .id = "images_pool",
+       .summary = "How full the pool of volumes is",
+       .response = R"({"type":"object","required":["backend","bytes","used","volumes"]})",
+       .errors = {Code::backend_unavailable, Code::volume_failed},
+       .run = [view](const http::Request&) { return show_pool(view); }},
+      {.path = "/v1/image-garbage",
+       .id = "images_garbage",
+       .summary = "What is in the tables or in the pool only, or belongs to nothing",
+       .response = R"({"type":"object","required":["garbage"],"properties":{"garbage":{"type":"array"}}})",
+       .errors = {Code::backend_unavailable, Code::volume_failed, Code::store_io},
+       .run = [view](const http::Request&) { return look_at_garbage(view); }},
+      {.path = "/v1/image-doctor",
+       .id = "images_doctor",
+       .summary = "What the system needs, and whether it is there",
+       .response = R"({"type":"object","required":["healthy","checks"]})",
+       .run = [view](const http::Request&) { return http::json(encode(diagnose(view.shop))); }},
+  };
+}
+
+std::vector<http::Route> changing_routes(const ImagesView& view) {
+  return {
+      {.method = Method::post,
+       .path = "/v1/images",
+       .id = "images_process",
+       .summary = "Download, unpack and activate an image; a second call finds the run that is under way",
+       .role = Role::operator_,
+       .request = R"({"type":"object","properties":{"url":{"type":"string"},"s3_key":{"type":"string"},
+           "bucket":{"type":"string"},"image_id":{"type":"string"},"snapshot_name":{"type":"string"},
+           "device_size":{"type":"integer"}},"additionalProperties":false})",
+       .response = kStartedSchema,
+       .success = 202,
+       .errors = {Code::invalid_argument, Code::volume_exists},
+       .run = [view](const http::Request& request) { return process(view, request); }},
+      {.method = Method::post,
+       .path = "/v1/images/{image}/activate",
+       .id = "images_activate",
+       .summary = "Take a snapshot of an unpacked image, or take one into use again",
+       .role = Role::operator_,
+       .request = kSnapshotBody,
+       .response = kStartedSchema,
+       .success = 202,
+       .errors = {Code::invalid_argument, Code::unknown_instance, Code::volume_busy},
+       .run = [view](const http::Request& request) { return activate(view, request); }},
+      {.method = Method::post,
+       .path = "/v1/images/{image}/deactivate",
+       .id = "images_deactivate",
+       .summary = "Take the snapshots of an image out of use; they stay",
+       .role = Role::operator_,
+       .request = kSnapshotBody,
+       .response = kStartedSchema,
+       .success = 202,
+       .errors = {Code::invalid_argument, Code::unknown_instance},
+       .run = [view](const http::Request& request) { return deactivate(view, request); }},
+      {.method = Method::remove,
+       .path = "/v1/images/{image}",
+       .id = "images_remove",
+       .summary = "Remove an image with its snapshots, its volume and its archive",
+       .role = Role::operator_,
+       .response = kStartedSchema,
+       .success = 202,
+       .errors = {Code::unknown_instance},
+       .run = [view](const http::Request& request) { return remove(view, request); }},
+      {.method = Method::post,
+       .path = "/v1/image-pool",
+       .id = "images_setup_pool",
+       .summary = "Make the pool, take it up again after a restart of the machine, or extend it",
+       .role = Role::admin,
+       .request =
+           R"({"type":"object","properties":{"extend":{"type":"integer"}},"additionalProperties":false})",
+       .response = R"({"type":"object","required":["backend","bytes","used","volumes"]})",
+       .errors = {Code::invalid_argument, Code::backend_unavailable, Code::volume_failed},
+       .run = [view](const http::Request& request) { return set_up_pool(view, request); }},
+      {.method = Method::post,
+       .path = "/v1/image-garbage",
+       .id = "images_collect",
+       .summary = "Remove what belongs to nothing",
+       .role = Role::operator_,
+       .response = kStartedSchema,
+       .success = 202,
+       .run = [view](const http::Request&) { return collect_garbage(view); }},
+  };
+}
+
+}  // namespace
+
+std::vector<http::Route> image_routes(const ImagesView& view) {
+  auto routes = reading_routes(view);
+  auto more = changing_routes(view);
+  routes.insert(routes.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  return routes;
+}
+
+}  // namespace pawl::images

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "images/settings.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+
+#include "pawl/names.hpp"
+
+namespace pawl::images {
+namespace {
+
+constexpr std::size_t kLongestSecret = 4096;
+
+std::unexpected<Error> expected(std::string what) { return fail(Code::invalid_argument, std::move(what)); }
+
+Setting text_setting(std::string name, std::string otherwise, std::string description, std::string& place) {
+  return {.name = std::move(name),
+          .type = "text",
+          .otherwise = otherwise.empty() ? "\"\"" : otherwise,
+          .description = std::move(description),
+          .set = [&place](std::string_view text) -> Result<void> {
+            place = text;
+            return {};
+          }};
+}
+
+template <class E>
+Setting choice_setting(std::string name, E otherwise, std::string description, std::function<void(E)> set) {
+  std::vector<std::string_view> names;
+  for (const auto value : enum_values<E>) names.push_back(enum_name(value));
+  auto known = fmt::format("{}", fmt::join(names, ", "));
+  return {.name = std::move(name),
+          .type = known,
+          .otherwise = std::string(enum_name(otherwise)),
+          .description = std::move(description),
+          .set = [known, set = std::move(set)](std::string_view text) -> Result<void> {
+            const auto value = enum_value<E>(text);
+            if (!value) return expected(fmt::format("one of {}", known));
+            set(*value);
+            return {};
+          }};
+}
+
+Setting flag_setting(std::string name, std::string description, bool& place) {
+  return {.name = std::move(name),
+          .type = "true or false",
+          .otherwise = place ? "true" : "false",
+          .description = std::move(description),
+          .set = [&place](std::string_view text) -> Result<void> {
+            if (text != "true" && text != "false") return expected("true or false");
+            place = text == "true";
+            return {};
+          }};
+}
+
+unsigned shift_of(std::string_view unit) {
+  if (unit == "KiB") return 10;
+  if (unit == "MiB") return 20;
+  return unit == "GiB" ? 30 : 0;
+}
+
+/// A number with an optional unit: 20, 64KiB, 10GiB.
+Setting size_setting(std::string name, std::string otherwise, std::string description, std::uint64_t most,
+                     std::function<void(std::uint64_t)> set) {
+  return {.name = std::move(name),
+          .type = "number or bytes",
+          .otherwise = std::move(otherwise),
+          .description = std::move(description),
+          .set = [most, set = std::move(set)](std::string_view text) -> Result<void> {
+            std::uint64_t value = 0;
+            const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+            const auto unit = text.substr(static_cast<std::size_t>(end - text.data()));
+            const unsigned shift = shift_of(unit);
+            const bool good = failed == std::errc{} && (unit.empty() || shift != 0) && value > 0 &&
+                              value <= (most >> shift);
+            if (!good)
+              return expected(fmt::format("a number from 1 to {}, such as 20, 64KiB or 10GiB", most));
+            set(value << shift);
+            return {};
+          }};
+}
+
+Setting time_setting(std::string name, std::string otherwise, std::string description, Duration& place) {
+  return {.name = std::move(name),
+          .type = "duration",
+          .otherwise = std::move(otherwise),
+          .description = std::move(description),
+          .set = [&place](std::string_view text) -> Result<void> {
+            const auto duration = parse_duration(text);
+            if (!duration || duration->count() <= 0) return expected("a duration such as 30s, 5m or 2h");
+            place = *duration;
+            return {};
+          }};
+}
+
+std::vector<Setting> source_settings(ImagesOptions& options, ImagesChoice& choice) {
+  return {
+      text_setting("bucket", "", "where an image is looked for when a request names no bucket",
+                   options.bucket),
+      text_setting("s3_endpoint", "",
+                   "https://host[:port] of the object store; nothing: Amazon's for the region",
+                   options.s3.endpoint),
+      text_setting("s3_region", "us-east-1", "the region of the object store", options.s3.region),
+      text_setting("s3_key_id", "", "who asks; nothing: $AWS_ACCESS_KEY_ID, else requests are not signed",
+                   options.s3.key_id),
+      text_setting("s3_secret_file", "",
+                   "a file with the secret of that key; nothing: $AWS_SECRET_ACCESS_KEY", choice.secret_file),
+      flag_setting("s3_path_style", "the bucket stands in the path, not in the host name",
+                   options.s3.path_style),
+      {.name = "files",
+       .type = "text",
+       .otherwise = "\"\"",
+       .description = "a directory below which file:// images may be taken from",
+       .set = [&options](std::string_view text) -> Result<void> {
+         if (text.empty()) return {};
+         if (!text.starts_with('/')) return expected("an absolute path");
+         options.file_directories.emplace_back(text);
+         return {};
+       }},
+  };
+}
+
+std::vector<Setting> pool_settings(ImagesOptions& options, ImagesChoice& choice) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
+  return {
+      text_setting("directory", "", "archives and the pool; nothing: images/ in the data directory",
+                   options.directory),
+      choice_setting<BackendKind>("backend", BackendKind::dir,
+                                  "how images are unpacked and snapshots are taken",
+                                  [&choice](BackendKind kind) { choice.backend = kind; }),
+      text_setting("pool", "pawl", "the name of the device mapper pool", options.backend.pool),
+      text_setting("data_device", "", "of a device mapper pool; nothing: a file in the directory",
+                   options.backend.data_device),
+      text_setting("metadata_device", "", "likewise", options.backend.metadata_device),
+      size_setting("pool_size", "20GiB", "of a pool that has to be made; it takes space as it fills", kMost,
+                   [&options](std::uint64_t bytes) { options.backend.pool_bytes = bytes; }),
+      size_setting("volume_size", "10GiB", "how much an image may hold when it is unpacked", kMostVolumeBytes,
+                   [&options](std::uint64_t bytes) { options.volume_bytes = bytes; }),
+  };
+}
+
+std::vector<Setting> rule_settings(ImagesOptions& options) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
+  return {
+      size_setting("image_size", "10GiB", "the largest archive that is downloaded", kMost,
+                   [&options](std::uint64_t bytes) { options.image_bytes = bytes; }),
+      size_setting("entries", "100000", "the most entries of an archive", 100'000'000,
+                   [&options](std::uint64_t count) { options.limits.entries = count; }),
+      size_setting("file_size", "1GiB", "the largest file in an archive", kMost,
+                   [&options](std::uint64_t bytes) { options.limits.file_bytes = bytes; }),
+      size_setting("content_size", "10GiB", "the most content of an archive", kMost,
+                   [&options](std::uint64_t bytes) { options.limits.total_bytes = bytes; }),
+      choice_setting<SetIdPolicy>("set_id", SetIdPolicy::reject, "what becomes of setuid and setgid files",
+                                  [&options](SetIdPolicy policy) { options.policy.set_id = policy; }),
+      choice_setting<AbsoluteLinkPolicy>(
+          "absolute_links", AbsoluteLinkPolicy::reject, "what becomes of symbolic links to absolute paths",
+          [&options](AbsoluteLinkPolicy policy) { options.policy.absolute_links = policy; }),
+      choice_setting<DevicePolicy>("devices", DevicePolicy::reject, "what becomes of device nodes",
+                                   [&options](DevicePolicy policy) { options.policy.devices = policy; }),
+      flag_setting("strict_layout", "rootfs/etc, rootfs/usr and rootfs/var must be there",
+                   options.layout.strict),
+      flag_setting("direct_layout", "the archive's root is the root file system, without rootfs/",
+                   options.layout.direct),
+      size_setting(
+          "downloads", "5", "downloads at a time", 1000,
+          [&options](std::uint64_t count) { options.downloads = static_cast<std::uint32_t>(count); }),
+      size_setting(
+          "unpacking", "2", "images that are unpacked at a time", 1000,
+          [&options](std::uint64_t count) { options.unpacking = static_cast<std::uint32_t>(count); }),
+      time_setting("download_timeout", "5m", "for one attempt; the next one goes on where it ended",
+                   options.download_timeout),
+      time_setting("unpack_timeout", "30m", "for unpacking one image; then it is given up",
+                   options.unpack_timeout),
+  };
+}
+
+std::string from_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+}  // namespace
+
+std::vector<Setting> image_settings(ImagesOptions& options, ImagesChoice& choice) {
+  auto all = source_settings(options, choice);
+  for (auto& more : {pool_settings(options, choice), rule_settings(options)}) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
+Result<void> read_credentials(S3Options& s3, const ImagesChoice& choice) {
+  if (s3.key_id.empty()) s3.key_id = from_environment("AWS_ACCESS_KEY_ID");
+  if (choice.secret_file.empty()) {
+    s3.secret = from_environment("AWS_SECRET_ACCESS_KEY");
+    s3.session_token = from_environment("AWS_SESSION_TOKEN");
+  } else {
+    std::ifstream file(choice.secret_file, std::ios::binary);
+    std::string secret(kLongestSecret + 1, '\0');
+    file.read(secret.data(), static_cast<std::streamsize>(secret.size()));
+    secret.resize(static_cast<std::size_t>(file.gcount()));
+    while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
+    if (secret.empty() || secret.size() > kLongestSecret) {
+      return fail(
+          Code::config_invalid,
+          fmt::format("images.s3_secret_file: {} cannot be read, or does not hold one secret of at most {} "
+                      "bytes",
+                      choice.secret_file, kLongestSecret));
+    }
+    s3.secret = std::move(secret);
+  }
+  if (s3.key_id.empty() != s3.secret.empty()) {
+    return fail(
+        Code::config_invalid,
+        "images.s3_key_id and its secret are given together, or neither for requests without a signature");
+  }
+  return {};
+}
+
+}  // namespace pawl::images

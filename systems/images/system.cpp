@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "images/system.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "images/demo_image.hpp"
+#include "images/flows.hpp"
+#include "images/page.hpp"
+#include "images/routes.hpp"
+#include "images/settings.hpp"
+#include "images/verbs.hpp"
+#include "pawl/names.hpp"
+
+namespace pawl::images {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// How often the pool is looked at, and from which part on its filling is told.
+constexpr Duration kGlance = 30s;
+constexpr double kAlarm = 0.8;
+
+class Images final : public System {
+ public:
+  std::string name() const override { return "images"; }
+  std::string summary() const override { return "container images from S3 to a mountable snapshot"; }
+
+  std::vector<Setting> settings() override { return image_settings(options_, choice_); }
+
+  Result<void> prepare(const SystemPlace& place) override {
+    if (options_.directory.empty())
+      options_.directory = std::filesystem::absolute(place.data + "/images").string();
+    options_.backend.kind = choice_.backend.value_or(BackendKind::dir);
+    options_.log = place.log.with({{"system", name()}});
+    PAWL_CHECK(read_credentials(options_.s3, choice_));
+    if (place.demo) {
+      PAWL_TRY(demo_image_, write_demo_image(options_.directory + "/demo"));
+      options_.file_directories.push_back(options_.directory + "/demo");
+    }
+    shop_.emplace(options_);
+    return shop_->open();
+  }
+
+  void add_flows(Flows& flows) override {
+    flows_ = &flows;
+    add_image_flows(flows, *shop_);
+  }
+  std::vector<Sql> tables() const override { return image_tables(); }
+  std::map<std::string, std::uint32_t> pools() const override {
+    return {{std::string(kDownloads), options_.downloads}, {std::string(kUnpacking), options_.unpacking}};
+  }
+
+  Result<void> start(Runtime& runtime, Engine& engine) override {
+    take_up_again(engine);
+    lane_ = runtime.open_lane("images");
+    lane_->post([this, &lane = *lane_] { glance(lane); });
+    return {};
+  }
+  void stop() override { lane_.reset(); }
+
+  std::vector<http::Route> routes(Engine& engine) override {
+    return image_routes({.shop = *shop_, .flows = *flows_, .engine = engine});
+  }
+  std::vector<Verb> verbs() override { return image_verbs(); }
+  std::optional<Page> page() override { return Page{.title = "Images", .script = kPageScript}; }
+
+  void write_metrics(Engine& engine, MetricsText& out) override {
+    std::map<std::string, double> counts;
+    for (const auto status : enum_values<DownloadStatus>) counts[std::string(enum_name(status))] = 0;
+    const auto query = [&engine](const Sql& statement) { return engine.query(statement); };
+    if (const auto rows = list_images(query)) {
+      for (const auto& row : *rows) counts[std::string(enum_name(row.download_status))] += 1;
+    }
+    out.gauge("images_total", "Images by how far their download is.");
+    for (const auto& [status, count] : counts) out.sample({{"status", status}}, count);
+    const auto pool = shop_->pool();
+    const auto usage = pool ? (*pool)->pool() : Result<PoolUsage>(fail(pool.error()));
+    out.gauge("images_pool_up", "Whether the pool of volumes can be used.").sample(usage ? 1 : 0);
+    if (!usage) return;
+    out.gauge("images_pool_bytes", "Size of the pool.").sample(static_cast<double>(usage->bytes));
+    out.gauge("images_pool_used_bytes", "What of it is used.").sample(static_cast<double>(usage->used));
+  }
+
+ private:
+  /// After a restart of the machine nothing is active any more: what should be is made so again. With the
+  /// demo, there is something to look at.
+  void take_up_again(Engine& engine) {
+    if (!demo_image_.empty()) {
+      const auto request = encode(ProcessRequest{.s3_key = "file://" + demo_image_, .image_id = "hello"});
+      begin(kProcess, "hello", request);
+    }
+    const auto query = [&engine](const Sql& statement) { return engine.query(statement); };
+    const auto rows = list_snapshots(query);
+    const auto pool = shop_->pool();
+    if (!rows || !pool) {
+      const auto& error = rows ? pool.error() : rows.error();
+      options_.log.error("snapshots were not taken up again", {{"error", error.to_string()}});
+      return;
+    }
+    for (const auto& row : *rows) {
+      if (!row.active) continue;
+      const auto found = (*pool)->find(row.volume);
+      if (found && *found && (*found)->active) continue;
+      begin(kActivate, row.image_id,
+            encode(ActivateRequest{.image_id = row.image_id, .snapshot_name = row.volume.name}));
+    }
+  }
+
+  void begin(std::string_view flow, const std::string& id, const Result<std::string>& request) {
+    const auto run = request ? flows_->start(flow, *request, {.id = id}) : Result<Run>(fail(request.error()));
+    if (!run) {
+      options_.log.error("run was not started",
+                         {{"flow", flow}, {"image_id", id}, {"error", run.error().to_string()}});
+    }
+  }
+
+  /// Says once that the pool fills, and once that it has room again.
+  void glance(Lane& lane) {
+    const auto pool = shop_->pool();
+    const auto usage = pool ? (*pool)->pool() : Result<PoolUsage>(fail(pool.error()));
+    if (usage && usage->bytes > 0) {
+      const auto part = static_cast<double>(usage->used) / static_cast<double>(usage->bytes);
+      const bool high = part >= kAlarm;
+      if (high && !alarmed_) {
+        options_.log.warn("the pool fills", {{"used", usage->used}, {"bytes", usage->bytes}});
+      } else if (!high && alarmed_) {
+        options_.log.info("the pool has room again", {{"used", usage->used}, {"bytes", usage->bytes}});
+      }
+      alarmed_ = high;
+    }
+    lane.after(kGlance, [this, &lane] { glance(lane); });
+  }
+
+  ImagesOptions options_;
+  ImagesChoice choice_;
+  std::string demo_image_;
+  std::optional<Workshop> shop_;
+  Flows* flows_ = nullptr;
+  bool alarmed_ = false;
+  std::unique_ptr<Lane> lane_;
+};
+
+}  // namespace
+
+std::unique_ptr<System> make_images() { return std::make_unique<Images>(); }
+
+}  // namespace pawl::images

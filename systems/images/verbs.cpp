@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "images/verbs.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "images/flows.hpp"
+#include "images/views.hpp"
+#include "pawl/codec.hpp"
+
+namespace pawl::images {
+namespace {
+
+using http::Method;
+
+constexpr int kGood = 0;
+constexpr int kBad = 1;
+constexpr int kRunEnded = 7;  // otherwise than well; docs/cli.md
+constexpr auto kFrame = std::chrono::milliseconds(250);
+
+/// Each byte of a path that could mean something as %XX.
+std::string percent(std::string_view text) {
+  std::string made;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '_' || c == '.';
+    made += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return made;
+}
+
+std::string image_path(const VerbCall& call, std::string_view more = "") {
+  return fmt::format("/v1/images/{}{}", percent(call.argument("image")), more);
+}
+
+/// 1536 as "1.5 KiB".
+std::string bytes_text(std::uint64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+template <class T>
+Result<T> ask(const VerbCall& call, Method method, std::string target, std::string body = {}) {
+  PAWL_TRY(const auto answer, call.ask(method, std::move(target), std::move(body)));
+  return decode<T>(answer);
+}
+
+struct RunAnswer {
+  std::string flow;
+  std::string id;
+  std::string state;
+  bool finished = false;
+  std::string step;
+  std::string error;
+  std::optional<double> progress{};
+  std::string progress_text;
+  Json response{};
+};
+
+std::string run_target(std::string_view flow, std::string_view id) {
+  return fmt::format("/v1/flows/{}/runs/{}", flow, percent(id));
+}
+
+bool went_well(const RunAnswer& run) { return run.state == "done" || run.state == "handed_off"; }
+
+/// Shows how far the parts of the image are until the run has ended.
+Result<RunAnswer> watch(const VerbCall& call, std::string_view flow, const std::string& id) {
+  while (true) {
+    PAWL_TRY(auto run, ask<RunAnswer>(call, Method::get, run_target(flow, id)));
+    if (run.finished) return run;
+    // Of a chain, the part that goes on at present.
+    auto shown = run;
+    std::size_t place = 0;
+    if (flow == kProcess) {
+      for (const auto part : {kDownload, kUnpack, kActivate}) {
+        const auto found = ask<RunAnswer>(call, Method::get, run_target(part, id));
+        if (!found) break;
+        shown = *found;
+        if (!found->finished) break;
+        ++place;
+      }
+    }
+    const auto parts = flow == kProcess ? 3.0 : 1.0;
+    call.progress(fmt::format("{} {}", shown.flow, shown.step),
+                  (static_cast<double>(place) + shown.progress.value_or(0)) / parts,
+                  shown.progress_text.empty() ? shown.error : shown.progress_text);
+    std::this_thread::sleep_for(kFrame);
+  }
+}
+
+Result<int> finish(const VerbCall& call, const StartedView& started, const std::string& id) {
+  if (call.arguments.contains("no-wait")) {
+    if (call.json) {
+      PAWL_TRY(const auto text, encode(started));
+      fmt::print("{}\n", text);
+    } else {
+      fmt::print("{} {} {}\n", started.flow, id, started.attached ? "goes on" : "was started");
+    }
+    return kGood;
+  }
+  PAWL_TRY(const auto run, watch(call, started.flow, id));
+  if (call.json) {
+    fmt::print("{}\n", run.response.text);
+  } else if (went_well(run)) {
+    if (started.flow == kProcess || started.flow == kActivate) {
+      PAWL_TRY(const auto image, decode<ProcessResponse>(run.response.text));
+      fmt::print("{}\n", image.device_path);
+    } else {
+      PAWL_TRY(const auto deeds, decode<Deeds>(run.response.text));
+      for (const auto& deed : deeds.deeds) fmt::print("{}\n", deed);
+    }
+  }
+  if (went_well(run)) return kGood;
+  fmt::print(stderr, "pawl: {} {} {} at {}: {}\n", started.flow, id, run.state, run.step, run.error);
+  return kRunEnded;
+}
+
+/// One of the fields that were given, as JSON.
+Result<std::string> body_of(const VerbCall& call, std::initializer_list<std::string_view> names) {
+  JsonWriter out;
+  out.begin_object();
+  for (const auto name : names) {
+    if (!call.arguments.contains(name)) continue;
+    std::string field(name);
+    std::ranges::replace(field, '-', '_');
+    out.key(field).string(call.argument(name));
+  }
+  out.end_object();
+  return out.take();
+}
+
+Result<int> process(const VerbCall& call) {
+  PAWL_TRY(const auto body, body_of(call, {"url", "image-id", "snapshot-name"}));
+  PAWL_TRY(const auto started, ask<StartedView>(call, Method::post, "/v1/images", body));
+  return finish(call, started, started.image_id);
+}
+
+Result<int> list(const VerbCall& call) {
+  ImageList all;
+  do {
+    const auto after = all.next.empty() ? std::string() : "?after=" + percent(all.next);
+    PAWL_TRY(auto page, ask<ImageList>(call, Method::get, "/v1/images" + after));
+    all.images.insert(all.images.end(), page.images.begin(), page.images.end());
+    all.next = page.next;
+  } while (!all.next.empty());
+  if (call.json) {
+    PAWL_TRY(const auto text, encode(all));
+    fmt::print("{}\n", text);
+    return kGood;
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& image : all.images) {
+    const auto files = image.unpacked ? std::to_string(image.unpacked->file_count) : std::string("-");
+    const auto run = image.runs.empty() ? std::string() : image.runs.front().status;
+    rows.push_back({image.image_id, image.download_status, image.activation_status,
+                    bytes_text(static_cast<std::uint64_t>(image.size_bytes)), files, run, image.s3_key});
+  }
+  call.table({"IMAGE", "DOWNLOAD", "ACTIVATION", ">SIZE", ">FILES", "RUN", "OBJECT"}, rows);
+  return kGood;
+}
+
+void print_image(const VerbCall& call, const ImageView& image) {
+  std::vector<std::vector<std::string>> facts{
+      {"image", image.image_id},
+      {"object", image.bucket.empty() ? image.s3_key : fmt::format("s3://{}/{}", image.bucket, image.s3_key)},
+      {"sha256", image.checksum},
+      {"download", fmt::format("{} {}", image.download_status, image.downloaded_at)},
+      {"activation", fmt::format("{} {}", image.activation_status, image.activated_at)}};
+  if (image.unpacked) {
+    const auto& unpacked = *image.unpacked;
+    facts.push_back({"volume", fmt::format("{} {}: {} files, {}", unpacked.device_id, unpacked.device_name,
+                                           unpacked.file_count,
+                                           bytes_text(static_cast<std::uint64_t>(unpacked.size_bytes)))});
+    if (unpacked.exclusive_bytes) {
+      facts.push_back({"takes", fmt::format("{} of its own, {} shared", bytes_text(*unpacked.exclusive_bytes),
+                                            bytes_text(unpacked.shared_bytes.value_or(0)))});
+    }
+  }
+  for (const auto& snapshot : image.snapshots) {
+    facts.push_back({"snapshot", fmt::format("{} {}", snapshot.snapshot_name,
+                                             snapshot.active ? snapshot.device_path : "inactive")});
+  }
+  for (const auto& run : image.runs) {
+    facts.push_back({run.flow, fmt::format("{} at {}{}{}", run.status, run.step,
+                                           run.error.empty() ? "" : ": ", run.error)});
+  }
+  call.table({"WHAT", ""}, facts);
+}
+
+Result<int> show(const VerbCall& call) {
+  PAWL_TRY(const auto answer, call.ask(Method::get, image_path(call), {}));
+  if (call.json) {
+    fmt::print("{}\n", answer);
+    return kGood;
+  }
+  PAWL_TRY(const auto image, decode<ImageView>(answer));
+  print_image(call, image);
+  return kGood;
+}
+
+Result<int> change(const VerbCall& call, Method method, std::string_view more) {
+  PAWL_TRY(auto body, body_of(call, {"snapshot-name"}));
+  PAWL_TRY(const auto started, ask<StartedView>(call, method, image_path(call, more),
+                                                method == Method::remove ? std::string() : std::move(body)));
+  return finish(call, started, started.image_id);
+}
+
+Result<int> collect(const VerbCall& call) {
+  if (call.arguments.contains("force")) {
+    PAWL_TRY(const auto started, ask<StartedView>(call, Method::post, "/v1/image-garbage"));
+    return finish(call, started, "all");
+  }
+  PAWL_TRY(const auto answer, call.ask(Method::get, "/v1/image-garbage", {}));
+  if (call.json) {
+    fmt::print("{}\n", answer);
+    return kGood;
+  }
+  PAWL_TRY(const auto found, decode<GarbageList>(answer));
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& garbage : found.garbage) {
+    rows.push_back({garbage.kind, garbage.volume == 0 ? "" : std::to_string(garbage.volume), garbage.image_id,
+                    garbage.name});
+  }
+  call.table({"KIND", ">VOLUME", "IMAGE", "NAME"}, rows);
+  if (!rows.empty()) fmt::print(stderr, "pawl: nothing was removed; --force removes this\n");
+  return kGood;
+}
+
+/// "20GiB" as a number. Error: `invalid_argument`.
+Result<std::uint64_t> parse_size(const std::string& text) {
+  char* end = nullptr;
+  const auto value = std::strtoull(text.c_str(), &end, 10);
+  const std::string_view unit(end);
+  for (const auto& [name, shift] : {std::pair{"GiB", 30}, std::pair{"MiB", 20}, std::pair{"", 0}}) {
+    if (unit == name && value > 0 && value < (std::uint64_t{1} << 20U)) return std::uint64_t{value} << shift;
+  }
+  return fail(Code::invalid_argument, fmt::format("\"{}\" is no size; such as 40GiB or 512MiB", text));
+}
+
+Result<int> set_up_pool(const VerbCall& call) {
+  std::string body = "{}";
+  if (call.arguments.contains("extend")) {
+    PAWL_TRY(const auto bytes, parse_size(call.argument("extend")));
+    body = fmt::format(R"({{"extend":{}}})", bytes);
+  }
+  PAWL_TRY(const auto answer, call.ask(Method::post, "/v1/image-pool", body));
+  if (call.json) {
+    fmt::print("{}\n", answer);
+    return kGood;
+  }
+  PAWL_TRY(const auto pool, decode<PoolView>(answer));
+  call.table({"BACK END", "ROOT", ">SIZE", ">USED", ">VOLUMES"},
+             {{pool.backend, pool.root, bytes_text(pool.bytes), bytes_text(pool.used),
+               std::to_string(pool.volumes)}});
+  for (const auto& problem : pool.problems) fmt::print(stderr, "pawl: {}\n", problem);
+  return pool.problems.empty() ? kGood : kBad;
+}
+
+Result<int> examine(const VerbCall& call) {
+  PAWL_TRY(const auto answer, call.ask(Method::get, "/v1/image-doctor", {}));
+  PAWL_TRY(const auto diagnosis, decode<Diagnosis>(answer));
+  if (call.json) {
+    fmt::print("{}\n", answer);
+  } else {
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& check : diagnosis.checks) {
+      rows.push_back({check.good ? "good" : "BAD", check.name, check.found, check.help});
+    }
+    call.table({"", "WHAT", "FOUND", "WHAT WOULD HELP"}, rows);
+  }
+  return diagnosis.healthy ? kGood : kBad;
+}
+
+}  // namespace
+
+std::vector<Verb> image_verbs() {
+  const VerbArgument image{.name = "image", .description = "the image's id", .required = true};
+  const VerbArgument no_wait{.name = "--no-wait", .description = "return once it is durable", .flag = true};
+  const VerbArgument snapshot{.name = "--snapshot-name", .description = "the snapshot; default: snap-IMAGE"};
+  return {
+      {.name = "process",
+       .summary = "Download, unpack and activate an image; prints where it is",
+       .arguments = {{.name = "url", .description = "s3://BUCKET/KEY or file:///PATH", .required = true},
+                     {.name = "--image-id", .description = "its id; default: made of bucket and key"},
+                     snapshot,
+                     no_wait},
+       .run = process},
+      {.name = "ls", .summary = "List images", .run = list},
+      {.name = "show", .summary = "Show one image", .arguments = {image}, .run = show},
+      {.name = "activate",
+       .summary = "Take a snapshot of an image, or take one into use again; prints where it is",
+       .arguments = {image, snapshot, no_wait},
+       .run = [](const VerbCall& call) { return change(call, Method::post, "/activate"); }},
+      {.name = "deactivate",
+       .summary = "Take snapshots of an image out of use; they stay",
+       .arguments = {image,
+                     {.name = "--snapshot-name", .description = "the snapshot; default: all of them"},
+                     no_wait},
+       .run = [](const VerbCall& call) { return change(call, Method::post, "/deactivate"); }},
+      {.name = "rm",
+       .summary = "Remove an image with its snapshots, its volume and its archive",
+       .arguments = {image, no_wait},
+       .run = [](const VerbCall& call) { return change(call, Method::remove, ""); }},
+      {.name = "gc",
+       .summary = "List what belongs to nothing; with --force, remove it",
+       .arguments = {{.name = "--force", .description = "remove it", .flag = true}, no_wait},
+       .run = collect},
+      {.name = "setup-pool",
+       .summary = "Make the pool of volumes, take it up again, or extend it",
+       .arguments = {{.name = "--extend", .description = "make it so large, such as 40GiB"}},
+       .run = set_up_pool},
+      {.name = "doctor", .summary = "Say what the system needs and lacks", .run = examine},
+  };
+}
+
+}  // namespace pawl::images

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "images/views.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "images/flows.hpp"
+#include "pawl/names.hpp"
+
+namespace pawl::images {
+namespace {
+
+template <class View>
+void add_usage(View& view, std::uint32_t id, const std::vector<VolumeUsage>& usage) {
+  const auto found = std::ranges::find(usage, id, &VolumeUsage::id);
+  if (found == usage.end()) return;
+  view.exclusive_bytes = found->exclusive;
+  view.shared_bytes = found->shared;
+}
+
+RunView view_run(const Run& run) {
+  return {.flow = run.flow,
+          .run = run.run,
+          .state = std::string(enum_name(run.state)),
+          .status = run.status,
+          .finished = run.finished,
+          .step = run.step,
+          .attempt = run.attempt,
+          .progress = run.progress,
+          .progress_text = run.progress_text,
+          .error = run.error};
+}
+
+Check check_directory(const Workshop& shop) {
+  const auto& place = shop.archives();
+  if (::access(place.c_str(), W_OK) == 0)
+    return {"archives", true, fmt::format("{} can be written", place), {}};
+  return {"archives", false, fmt::format("{} cannot be written", place),
+          "let the user of the server write there, or set images.directory"};
+}
+
+Check check_source(const Workshop& shop) {
+  const auto& s3 = shop.options().s3;
+  const auto where = s3.endpoint.empty() ? fmt::format("Amazon in {}", s3.region) : s3.endpoint;
+  const auto who = s3.key_id.empty() ? std::string("without a signature") : fmt::format("as {}", s3.key_id);
+  return {"source", true, fmt::format("{} {}", where, who), {}};
+}
+
+}  // namespace
+
+Result<ImageView> view_image(const ImageRow& row, const Query& query, Flows& flows,
+                             const std::vector<VolumeUsage>& usage) {
+  ImageView view{.image_id = row.image_id,
+                 .bucket = row.bucket,
+                 .s3_key = row.s3_key,
+                 .checksum = row.checksum,
+                 .size_bytes = row.size_bytes,
+                 .download_status = std::string(enum_name(row.download_status)),
+                 .activation_status = std::string(enum_name(row.activation_status)),
+                 .created_at = row.created_at,
+                 .downloaded_at = row.downloaded_at,
+                 .activated_at = row.activated_at};
+  PAWL_TRY(const auto unpacked, find_unpacked(query, row.image_id));
+  if (unpacked) {
+    view.unpacked = UnpackedView{.device_id = unpacked->volume.id,
+                                 .device_name = unpacked->volume.name,
+                                 .device_size_bytes = static_cast<std::int64_t>(unpacked->volume.bytes),
+                                 .size_bytes = unpacked->size_bytes,
+                                 .file_count = unpacked->file_count,
+                                 .unpacked_at = unpacked->unpacked_at};
+    add_usage(*view.unpacked, unpacked->volume.id, usage);
+  }
+  PAWL_TRY(const auto snapshots, list_snapshots(query, row.image_id));
+  for (const auto& snapshot : snapshots) {
+    view.snapshots.push_back({.snapshot_name = snapshot.volume.name,
+                              .snapshot_id = snapshot.volume.id,
+                              .device_path = snapshot.device_path,
+                              .active = snapshot.active,
+                              .created_at = snapshot.created_at});
+    add_usage(view.snapshots.back(), snapshot.volume.id, usage);
+  }
+  for (const auto flow : {kProcess, kDownload, kUnpack, kActivate}) {
+    const auto run = flows.get(flow, row.image_id);
+    if (run) view.runs.push_back(view_run(*run));
+    if (!run && run.error().code() != Code::unknown_instance) return fail(run.error());
+  }
+  return view;
+}
+
+PoolView view_pool(const Workshop& shop, const PoolUsage& usage, std::size_t volumes) {
+  return {.backend = std::string(shop.backend().name()),
+          .root = shop.options().backend.root,
+          .bytes = usage.bytes,
+          .used = usage.used,
+          .metadata_bytes = usage.metadata_bytes,
+          .metadata_used = usage.metadata_used,
+          .writable = usage.writable,
+          .problems = usage.problems,
+          .volumes = volumes};
+}
+
+GarbageList view_garbage(const std::vector<Garbage>& garbage) {
+  GarbageList list;
+  for (const auto& found : garbage) {
+    list.garbage.push_back({std::string(enum_name(found.kind)), found.volume, found.image_id, found.name});
+  }
+  return list;
+}
+
+Diagnosis diagnose(Workshop& shop) {
+  Diagnosis diagnosis;
+  auto& checks = diagnosis.checks;
+  checks.push_back(check_directory(shop));
+  checks.push_back(check_source(shop));
+  for (const auto& choice : available_backends()) {
+    const bool wanted = enum_name(choice.kind) == shop.backend().name();
+    checks.push_back({.name = fmt::format("back end {}{}", enum_name(choice.kind), wanted ? " (in use)" : ""),
+                      .good = choice.available || !wanted,
+                      .found = choice.available ? "can be used here" : choice.reason,
+                      .help = choice.available || !wanted ? "" : "choose another one with images.backend"});
+  }
+  const auto pool = shop.pool();
+  const auto usage = pool ? (*pool)->pool() : Result<PoolUsage>(fail(pool.error()));
+  if (!usage) {
+    checks.push_back({"pool", false, usage.error().to_string(), "`pawl images setup-pool` makes it"});
+  } else if (!usage->problems.empty()) {
+    checks.push_back({"pool", false, usage->problems.front(), "see the kernel's log"});
+  } else {
+    const auto part =
+        usage->bytes == 0 ? 0.0 : static_cast<double>(usage->used) / static_cast<double>(usage->bytes);
+    const bool room = part < shop.options().full;
+    checks.push_back({"pool", room, fmt::format("{:.0f} % of {} bytes used", 100 * part, usage->bytes),
+                      room ? "" : "`pawl images gc`, or `pawl images setup-pool --extend SIZE`"});
+  }
+  diagnosis.healthy = std::ranges::all_of(checks, &Check::good);
+  return diagnosis;
+}
+
+}  // namespace pawl::images

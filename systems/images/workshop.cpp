@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "images/workshop.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "images/names.hpp"
+#include "pawl/assert.hpp"
+
+namespace pawl::images {
+namespace {
+
+constexpr std::string_view kFileScheme = "file://";
+
+Result<void> make_directory(const std::string& path) {
+  std::error_code failure;
+  std::filesystem::create_directories(path, failure);
+  if (failure) {
+    return fail(Code::volume_failed,
+                fmt::format("the directory {} cannot be made: {}", path, failure.message()));
+  }
+  return {};
+}
+
+}  // namespace
+
+bool is_file(std::string_view key) { return key.starts_with(kFileScheme); }
+
+Workshop::Workshop(ImagesOptions options) : options_(std::move(options)) {
+  if (options_.backend.root.empty()) options_.backend.root = options_.directory + "/pool";
+  options_.backend.log = options_.log;
+}
+
+Workshop::Workshop(ImagesOptions options, std::unique_ptr<Source> objects, std::unique_ptr<Backend> backend)
+    : Workshop(std::move(options)) {
+  objects_ = std::move(objects);
+  backend_ = std::move(backend);
+}
+
+Result<void> Workshop::open() {
+  if (!objects_) {
+    PAWL_TRY(objects_, open_s3(options_.s3));
+  }
+  PAWL_TRY(files_, open_files(options_.file_directories));
+  if (!backend_) {
+    PAWL_TRY(backend_, open_backend(options_.backend));
+  }
+  PAWL_CHECK(make_directory(archives()));
+  return make_directory(options_.backend.root);
+}
+
+Result<ObjectName> Workshop::object(std::string_view bucket, std::string_view key) const {
+  if (is_file(key)) {
+    if (!bucket.empty()) {
+      return fail(Code::invalid_argument, fmt::format("\"{}\" is a file; a file has no bucket", key));
+    }
+    return ObjectName{"", std::string(key.substr(kFileScheme.size()))};
+  }
+  PAWL_CHECK(check_key(key));
+  auto used = std::string(bucket.empty() ? std::string_view(options_.bucket) : bucket);
+  if (used.empty()) {
+    return fail(Code::invalid_argument,
+                "there is no bucket: give one with the request, or set images.bucket in the configuration");
+  }
+  return ObjectName{std::move(used), std::string(key)};
+}
+
+Result<Backend*> Workshop::pool() {
+  const std::lock_guard lock(mutex_);
+  if (!attached_) {
+    PAWL_CHECK(backend_->attach());
+    attached_ = true;
+  }
+  return backend_.get();
+}
+
+std::string Workshop::archives() const { return options_.directory + "/archives"; }
+
+std::string Workshop::archive_of(std::string_view image_id) const {
+  return fmt::format("{}/{}.tar", archives(), image_id);
+}
+
+ArchiveOptions Workshop::archive_options(std::stop_token stop) const {
+  return {.limits = options_.limits, .policy = options_.policy, .stop = std::move(stop)};
+}
+
+Result<std::uint32_t> Workshop::take_volume_id(const Query& query) {
+  const std::lock_guard lock(mutex_);
+  PAWL_TRY(const auto highest, highest_volume(query));
+  last_id_ = std::max(last_id_, highest);
+  if (last_id_ < kLastVolumeId) return ++last_id_;
+  // All numbers have been given out once: the lowest one that is free now.
+  PAWL_TRY(const auto rows, list_volumes(query));
+  std::set<std::uint32_t> taken;
+  for (const auto& row : rows) taken.insert(row.volume.id);
+  std::uint32_t free = 1;
+  while (taken.contains(free)) ++free;
+  if (free > kLastVolumeId) return fail(Code::pool_full, "every number that a volume can have is in use");
+  return free;
+}
+
+void Workshop::report_violation(std::string_view image_id, std::string_view key, const Error& error) const {
+  log().error("security violation", {{"image_id", image_id},
+                                     {"s3_key", key},
+                                     {"violation", error.field("violation")},
+                                     {"path", error.field("path")},
+                                     {"error", error.message()}});
+}
+
+Result<std::string> sha256_of_file(const std::string& path, const std::stop_token& stop) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (file < 0) {
+    return fail(errno == ENOENT ? Code::source_missing : Code::store_io,
+                fmt::format("{} cannot be opened: {}", path, std::strerror(errno)));
+  }
+  const std::unique_ptr<const int, void (*)(const int*)> closer(&file,
+                                                                [](const int* open) { ::close(*open); });
+  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> hash(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  EVP_DigestInit_ex(hash.get(), EVP_sha256(), nullptr);
+  std::vector<char> buffer(std::size_t{1} << 20);
+  while (true) {
+    if (stop.stop_requested()) return fail(Code::cancelled, fmt::format("stopped while {} was read", path));
+    const auto got = ::read(file, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0)
+      return fail(Code::store_io, fmt::format("{} cannot be read: {}", path, std::strerror(errno)));
+    if (got == 0) break;
+    EVP_DigestUpdate(hash.get(), buffer.data(), static_cast<std::size_t>(got));
+  }
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int size = 0;
+  EVP_DigestFinal_ex(hash.get(), digest.data(), &size);
+  return fmt::format("{:02x}", fmt::join(digest.data(), digest.data() + size, ""));
+}
+
+std::string make_marker() {
+  std::array<unsigned char, 16> bytes{};
+  PAWL_ASSERT(RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) == 1, "OpenSSL has random bytes");
+  bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0fU) | 0x40U);
+  bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3fU) | 0x80U);
+  auto text = fmt::format("{:02x}", fmt::join(bytes, ""));
+  for (const std::size_t dash : {8U, 13U, 18U, 23U}) text.insert(dash, "-");
+  return text;
+}
+
+}  // namespace pawl::images

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// What the steps of the flows work with: the sources, the back end, the directory of archives, the rules.
+///
+///     Workshop shop(options);
+///     PAWL_CHECK(shop.open());
+///     PAWL_TRY(const auto fetched, shop.source(name).fetch(name, shop.archive_of(image), …));
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "images/archive/archive.hpp"
+#include "images/backend/backend.hpp"
+#include "images/source/source.hpp"
+#include "images/tables.hpp"
+#include "pawl/error.hpp"
+#include "pawl/log.hpp"
+#include "pawl/time.hpp"
+
+namespace pawl::images {
+
+struct ImagesOptions {
+  std::string directory;  ///< holds the archives, and the pool where `backend.root` is empty
+  std::string bucket{};   ///< where a request names none
+  S3Options s3{};
+  std::vector<std::string> file_directories{};  ///< below which file:// sources are allowed
+  BackendOptions backend{};
+  std::uint64_t volume_bytes = std::uint64_t{10} << 30;
+  std::uint64_t image_bytes = std::uint64_t{10} << 30;  ///< the largest archive
+  ArchiveLimits limits{};
+  ArchivePolicy policy{};
+  Layout layout{};
+  std::uint32_t downloads = 5;  ///< at a time
+  std::uint32_t unpacking = 2;
+  Duration download_timeout = std::chrono::minutes(5);
+  Duration unpack_timeout = std::chrono::minutes(30);
+  /// Above this part of the pool nothing new is unpacked; a little below it is reported.
+  double full = 0.95;
+  Logger log{};
+};
+
+inline constexpr std::uint64_t kMostVolumeBytes = std::uint64_t{100} << 30;
+
+/// Whether the key names a file: "file:///srv/images/alpine.tar".
+bool is_file(std::string_view key);
+
+/// Thread-safe once it is open.
+class Workshop {
+ public:
+  explicit Workshop(ImagesOptions options);
+  /// For tests: with these in place of those that the options name.
+  Workshop(ImagesOptions options, std::unique_ptr<Source> objects, std::unique_ptr<Backend> backend);
+
+  /// Makes the directories. Errors: `invalid_argument`, `volume_failed`.
+  Result<void> open();
+
+  const ImagesOptions& options() const { return options_; }
+  const Logger& log() const { return options_.log; }
+
+  /// The bucket and the key as the source takes them. Error: `invalid_argument`.
+  Result<ObjectName> object(std::string_view bucket, std::string_view key) const;
+  Source& source(const ObjectName& name) const { return name.bucket.empty() ? *files_ : *objects_; }
+  Backend& backend() const { return *backend_; }
+  /// The back end with its pool in use.
+  Result<Backend*> pool();
+
+  std::string archive_of(std::string_view image_id) const;
+  std::string archives() const;
+  ArchiveOptions archive_options(std::stop_token stop) const;
+
+  /// An id that no volume has or is about to have. Error: `pool_full` where all have been used.
+  Result<std::uint32_t> take_volume_id(const Query& query);
+
+  /// Somebody should look at this.
+  void report_violation(std::string_view image_id, std::string_view key, const Error& error) const;
+
+ private:
+  ImagesOptions options_;
+  std::unique_ptr<Source> objects_;
+  std::unique_ptr<Source> files_;
+  std::unique_ptr<Backend> backend_;
+  std::mutex mutex_;
+  bool attached_ = false;
+  std::uint32_t last_id_ = 0;
+};
+
+/// The bytes in `path`. Errors: `source_missing` where it is not there, `store_io`, `cancelled`.
+Result<std::string> sha256_of_file(const std::string& path, const std::stop_token& stop);
+
+/// A random version 4 UUID.
+std::string make_marker();
+
+}  // namespace pawl::images
