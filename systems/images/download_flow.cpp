@@ -74,7 +74,12 @@ Outcome download(Workshop& shop, Step& step, const DownloadRequest& request, Dow
   if (!name) return give_up_or_retry(name.error());
   const auto begun = step.now();
   FetchOptions options{.max_bytes = shop.options().image_bytes, .stop = step.stop()};
+  // Bytes come in small pieces, and people look at most a few times a second.
+  constexpr Duration kBetween = std::chrono::milliseconds(200);
+  Time shown{};
   options.progress = [&](std::uint64_t done, std::uint64_t total) {
+    if (step.now() - shown < kBetween && done != total) return;
+    shown = step.now();
     const auto fraction = total == 0 ? 0.0 : static_cast<double>(done) / static_cast<double>(total);
     step.progress(fraction, rate_text(done, total, step.now() - begun));
   };

@@ -190,7 +190,7 @@ Result<std::uint32_t> Rules::check_mode(const EntryHead& head) const {
       if (policy_.set_id == SetIdPolicy::strip) return head.mode & ~kSetIds;
       return hostile(
           Violation::set_id, head.path,
-          fmt::format("is setuid or setgid (mode {:04o}); images.policy can strip or allow it", head.mode));
+          fmt::format("is setuid or setgid (mode {:04o}); images.set_id can strip or allow it", head.mode));
     case EntryKind::symlink:
     case EntryKind::fifo:
     case EntryKind::character_device:
@@ -208,7 +208,7 @@ Result<void> Rules::check_device(const Admitted& entry) const {
   }
   return hostile(Violation::device_node, entry.path,
                  policy_.devices == DevicePolicy::reject
-                     ? "is a device node; images.policy can allow those below dev/"
+                     ? "is a device node; images.devices can allow those below dev/"
                      : "is a device node outside dev/");
 }
 
@@ -221,10 +221,11 @@ Result<Rules::Link> Rules::check_symlink(const Admitted& entry, std::string_view
   auto depth = depth_in_boundary(entry.path);
   if (target.starts_with('/')) {
     if (policy_.absolute_links == AbsoluteLinkPolicy::reject) {
-      return hostile(Violation::symlink_absolute, entry.path,
-                     fmt::format("links to \"{}\", which is absolute; images.policy can take it as seen from "
-                                 "the root file system",
-                                 entry_name(target)));
+      return hostile(
+          Violation::symlink_absolute, entry.path,
+          fmt::format("links to \"{}\", which is absolute; images.absolute_links can take it as seen "
+                      "from the root file system",
+                      entry_name(target)));
     }
     depth = 0;
   }

@@ -262,7 +262,7 @@ Result<void> TreeWriter::set_owner_and_time(const Place& place, const Admitted& 
 Result<void> TreeWriter::set_extended(int file, const Admitted& entry, const Attributes& attributes) {
   for (const auto& [key, value] : attributes.extended) {
     if (key == "security.capability" && policy_.set_id != SetIdPolicy::allow) {
-      note("capabilities of files were not kept: they act like setuid, which images.policy does not allow");
+      note("capabilities of files were not kept: they act like setuid, which images.set_id does not allow");
       continue;
     }
     const bool kept = key.starts_with("user.") || (key.starts_with("trusted.") && privileged_) ||
