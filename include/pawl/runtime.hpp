@@ -69,6 +69,11 @@ class Lane {
 
   virtual void post(Task task) = 0;
 
+  /// Runs `task` before it returns, on the calling thread, as if the lane had: nobody has to be woken for it.
+  /// False where the lane has something else to do, or cannot; then nothing has happened, and the task is as
+  /// it was. The caller must not be where the task must not run: under a lock that it takes, say.
+  virtual bool run_here(Task&) { return false; }
+
   /// Posts `task` once `delay` has passed on the monotonic clock. Zero and negative delays post at once.
   virtual TimerId after(Duration delay, Task task) = 0;
 

@@ -43,6 +43,29 @@ void ThreadLane::post(Task task) {
   wake();
 }
 
+bool ThreadLane::run_here(Task& task) {
+  if (is_lane_thread) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_ || lent_ || !asleep_ || !queue_.empty()) return false;
+    lent_ = true;
+  }
+  is_lane_thread = true;
+  task();
+  task = nullptr;
+  is_lane_thread = false;
+  const std::lock_guard lock(mutex_);
+  lent_ = false;
+  const auto earliest = timers_.next();
+  const bool sooner = earliest && (!asleep_until_ || *earliest < *asleep_until_);
+  // Its own thread may have woken up meanwhile, and waits for this.
+  if (!asleep_ || stopping_ || !queue_.empty() || sooner) {
+    asleep_ = false;
+    wake_.notify_one();
+  }
+  return true;
+}
+
 TimerId ThreadLane::after(Duration delay, Task task) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return timers_.skip();
@@ -67,14 +90,15 @@ bool ThreadLane::cancel(TimerId timer) {
 
 // Under the mutex: whoever posts the task that ends this lane must be out of here before the lane can go.
 void ThreadLane::wake() {
-  if (!asleep_) return;
+  if (!asleep_ || lent_) return;
   asleep_ = false;
   wake_.notify_one();
 }
 
 void ThreadLane::sleep(std::unique_lock<std::mutex>& lock) {
   asleep_ = true;
-  if (const auto deadline = timers_.next()) {
+  asleep_until_ = timers_.next();
+  if (const auto deadline = asleep_until_) {
     wake_.wait_until(lock, *deadline);
   } else {
     wake_.wait(lock);
@@ -87,7 +111,11 @@ void ThreadLane::run() {
   is_lane_thread = true;
   std::vector<Task> batch;
   std::unique_lock lock(mutex_);
-  while (!stopping_) {
+  while (!stopping_ || lent_) {
+    if (lent_) {
+      wake_.wait(lock);
+      continue;
+    }
     if (timers_.next()) {
       const auto now = monotonic_now();
       while (auto due = timers_.pop_due(now)) queue_.push_back(*std::move(due));

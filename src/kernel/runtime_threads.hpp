@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,6 +30,7 @@ class ThreadLane final : public Lane {
   ~ThreadLane() override;
 
   void post(Task task) override;
+  bool run_here(Task& task) override;
   TimerId after(Duration delay, Task task) override;
   bool cancel(TimerId timer) override;
 
@@ -43,7 +45,9 @@ class ThreadLane final : public Lane {
   std::vector<Task> queue_;
   TimerQueue timers_;
   bool asleep_ = false;
-  std::atomic<bool> stopping_ = false;  // written under the mutex, read between tasks without it
+  bool lent_ = false;                      // another thread runs a task for it
+  std::optional<Instant> asleep_until_{};  // nothing: until it is woken
+  std::atomic<bool> stopping_ = false;     // written under the mutex, read between tasks without it
   std::thread thread_;
 };
 

@@ -220,6 +220,106 @@ TEST(Lane, ItsThreadBearsItsName) {
   EXPECT_EQ(name, "a rather long l");
 }
 
+/// Runs the task on this thread as soon as the lane is idle.
+void run_here_at_last(pawl::Lane& lane, pawl::Task task) {
+  while (!lane.run_here(task)) std::this_thread::yield();
+}
+
+TEST(Lane, AnIdleOneLetsACallerRunATask) {
+  ThreadRuntime runtime;
+  const auto lane = runtime.open_lane("lane");
+  std::thread::id ran;
+  run_here_at_last(*lane, [&] { ran = std::this_thread::get_id(); });
+  EXPECT_EQ(ran, std::this_thread::get_id());
+}
+
+TEST(Lane, ABusyOneLetsNobodyRunATaskAndLeavesIt) {
+  ThreadRuntime runtime;
+  const auto lane = runtime.open_lane("lane");
+  Gate begun;
+  Gate end;
+  lane->post([&] {
+    begun.open();
+    while (!end.is_open()) std::this_thread::yield();
+  });
+  runtime.wait(begun);
+  int runs = 0;
+  pawl::Task task = [&] { ++runs; };
+  EXPECT_FALSE(lane->run_here(task));
+  EXPECT_EQ(runs, 0);
+  end.open();
+  task();
+  EXPECT_EQ(runs, 1);
+}
+
+TEST(Lane, WhatIsPostedWhileACallerRunsATaskComesAfterIt) {
+  ThreadRuntime runtime;
+  const auto lane = runtime.open_lane("lane");
+  Gate done;
+  std::vector<int> order;
+  run_here_at_last(*lane, [&] {
+    lane->post([&] {
+      order.push_back(2);
+      done.open();
+    });
+    order.push_back(1);
+  });
+  runtime.wait(done);
+  EXPECT_EQ(order, (std::vector{1, 2}));
+}
+
+TEST(Lane, ATimerThatIsSetWhileACallerRunsATaskIsKept) {
+  ThreadRuntime runtime;
+  const auto lane = runtime.open_lane("lane");
+  Gate late;
+  Gate soon;
+  lane->after(1h, [&] { late.open(); });
+  run_here_at_last(*lane, [&] { lane->after(1ms, [&] { soon.open(); }); });
+  EXPECT_TRUE(runtime.wait(soon));
+  EXPECT_FALSE(late.is_open());
+}
+
+TEST(Lane, TasksOfCallersAndPostedOnesNeverRunAtOnce) {
+  ThreadRuntime runtime;
+  const auto lane = runtime.open_lane("lane");
+  int unguarded = 0;  // the thread sanitizer sees what is not one at a time
+  constexpr int kEach = 2000;
+  Gate posted;
+  {
+    std::vector<std::jthread> callers;
+    for (int i = 0; i < 3; ++i) {
+      callers.emplace_back([&] {
+        for (int n = 0; n < kEach; ++n) {
+          pawl::Task task = [&] { ++unguarded; };
+          if (!lane->run_here(task)) lane->post(std::move(task));
+        }
+      });
+    }
+  }
+  lane->post([&] { posted.open(); });
+  runtime.wait(posted);
+  EXPECT_EQ(unguarded, 3 * kEach);
+}
+
+TEST(Lane, DestroyingItWaitsForATaskThatACallerRuns) {
+  ThreadRuntime runtime;
+  auto lane = runtime.open_lane("lane");
+  Gate begun;
+  Gate end;
+  std::atomic<bool> ended = false;
+  std::jthread caller([&, raw = lane.get()] {
+    run_here_at_last(*raw, [&] {
+      begun.open();
+      while (!end.is_open()) std::this_thread::yield();
+      ended = true;
+    });
+  });
+  runtime.wait(begun);
+  std::jthread opener([&] { end.open(); });
+  lane.reset();
+  EXPECT_TRUE(ended);
+}
+
 TEST(LaneDeathTest, ATaskMustNotWait) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
