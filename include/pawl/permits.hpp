@@ -26,7 +26,9 @@
 /// - Never more is granted than the size, except while a shrink waits for what it revoked.
 /// - Grants are volatile, the line is not: store `waiting()` and, after a crash, `restore` it.
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -75,6 +77,11 @@ class PermitPool {
 
   struct Restored;
 
+  PermitPool(const PermitPool& other);
+  PermitPool(PermitPool&&) noexcept = default;
+  PermitPool& operator=(PermitPool other) noexcept;
+  ~PermitPool() = default;
+
   /// An empty pool. Error: `invalid_argument` for size 0.
   static Result<PermitPool> open(std::string name, std::uint32_t size);
 
@@ -109,13 +116,16 @@ class PermitPool {
   /// What this holder holds; 0 if unknown.
   std::uint32_t held(std::string_view holder) const;
 
+  /// Whether it holds or waits.
+  bool knows(std::string_view holder) const { return entries_.contains(holder); }
+
   /// The line, first to last; O(waiters). Those with `minimum` above what fits are passed over.
   std::vector<Waiter> waiting() const;
 
   /// Who holds permits, oldest first; O(holders log holders).
   std::vector<Holder> holders() const;
 
-  bool operator==(const PermitPool&) const = default;
+  bool operator==(const PermitPool& other) const;
 
  private:
   /// Where a waiter stands: those of a higher priority in front, then those who came first. Rank 0: nowhere.
@@ -129,23 +139,29 @@ class PermitPool {
   };
 
   /// One per holder that holds or waits. Ranks rise with every request and order both the line and the ages;
-  /// 0 means none.
+  /// 0 means none. What it waits for counts while it has a place.
   struct Entry {
     std::uint32_t held = 0;
     std::uint32_t revoking = 0;
     std::uint64_t age = 0;
     Place place{};
+    std::uint32_t want = 0;
+    std::uint32_t minimum = 0;
     bool operator==(const Entry&) const = default;
   };
-  using Entries = std::unordered_map<std::string, Entry>;
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+  };
+  using Entries = std::unordered_map<std::string, Entry, Hash, std::equal_to<>>;
 
   PermitPool(std::string name, std::uint32_t size) : name_(std::move(name)), size_(size) {}
 
   Result<void> check_request(std::string_view holder, std::uint32_t want, std::uint32_t minimum) const;
   Result<Entries::iterator> find(std::string_view holder);
   std::vector<Entries::const_iterator> by_age() const;
-  bool fits(const Waiter& waiter, const Entry& entry) const;
-  void enqueue(Waiter waiter);
+  bool fits(std::uint32_t minimum, const Entry& entry) const;
+  void enqueue(std::string_view holder, std::uint32_t want, std::uint32_t minimum, std::int32_t priority);
   void take_back(Entry& entry, std::uint32_t permits);
   void drop_if_idle(Entries::iterator found);
   PermitChanges grant_in_order();
@@ -157,7 +173,8 @@ class PermitPool {
   std::uint32_t revoking_ = 0;
   std::uint64_t last_rank_ = 0;
   Entries entries_;
-  std::map<Place, Waiter> line_;
+  /// The entries that have a place, in order; a hundred thousand may wait, so each name is kept once.
+  std::map<Place, Entries::value_type*> line_;
 };
 
 struct PermitPool::Restored {

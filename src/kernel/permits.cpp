@@ -39,6 +39,35 @@ Result<void> check_counts(std::string_view pool, std::string_view holder, std::u
 
 }  // namespace
 
+PermitPool::PermitPool(const PermitPool& other)
+    : name_(other.name_),
+      size_(other.size_),
+      granted_(other.granted_),
+      revoking_(other.revoking_),
+      last_rank_(other.last_rank_),
+      entries_(other.entries_) {
+  for (auto& named : entries_) {
+    if (named.second.place.rank != 0) line_.emplace(named.second.place, &named);
+  }
+}
+
+PermitPool& PermitPool::operator=(PermitPool other) noexcept {
+  name_ = std::move(other.name_);
+  size_ = other.size_;
+  granted_ = other.granted_;
+  revoking_ = other.revoking_;
+  last_rank_ = other.last_rank_;
+  entries_ = std::move(other.entries_);
+  line_ = std::move(other.line_);
+  return *this;
+}
+
+/// The line follows from the entries.
+bool PermitPool::operator==(const PermitPool& other) const {
+  return name_ == other.name_ && size_ == other.size_ && granted_ == other.granted_ &&
+         revoking_ == other.revoking_ && last_rank_ == other.last_rank_ && entries_ == other.entries_;
+}
+
 Result<PermitPool> PermitPool::open(std::string name, std::uint32_t size) {
   PAWL_CHECK(check_size(name, size));
   return PermitPool(std::move(name), size);
@@ -53,7 +82,7 @@ Result<PermitPool::Restored> PermitPool::restore(std::string name, std::uint32_t
       return refuse(pool.name_, waiter.holder,
                     fmt::format("\"{}\" is twice among the stored waiters", waiter.holder));
     }
-    pool.enqueue(waiter);
+    pool.enqueue(waiter.holder, waiter.want, waiter.minimum, waiter.priority);
   }
   PermitChanges changes = pool.grant_in_order();
   return Restored{std::move(pool), std::move(changes)};
@@ -62,7 +91,7 @@ Result<PermitPool::Restored> PermitPool::restore(std::string name, std::uint32_t
 Result<PermitChanges> PermitPool::request(std::string_view holder, std::uint32_t want, std::uint32_t minimum,
                                           std::int32_t priority) {
   PAWL_CHECK(check_request(holder, want, minimum));
-  enqueue({std::string(holder), want, minimum, priority});
+  enqueue(holder, want, minimum, priority);
   return grant_in_order();
 }
 
@@ -98,14 +127,17 @@ Result<PermitChanges> PermitPool::forget(std::string_view holder) {
 }
 
 std::uint32_t PermitPool::held(std::string_view holder) const {
-  const auto found = entries_.find(std::string(holder));
+  const auto found = entries_.find(holder);
   return found == entries_.end() ? 0 : found->second.held;
 }
 
 std::vector<PermitPool::Waiter> PermitPool::waiting() const {
   std::vector<Waiter> waiters;
   waiters.reserve(line_.size());
-  for (const auto& [place, waiter] : line_) waiters.push_back(waiter);
+  for (const auto& [place, named] : line_) {
+    const auto& [holder, entry] = *named;
+    waiters.push_back({holder, entry.want, entry.minimum, place.priority});
+  }
   return waiters;
 }
 
@@ -120,12 +152,12 @@ std::vector<PermitPool::Holder> PermitPool::holders() const {
 Result<void> PermitPool::check_request(std::string_view holder, std::uint32_t want,
                                        std::uint32_t minimum) const {
   PAWL_CHECK(check_counts(name_, holder, want, minimum));
-  const auto found = entries_.find(std::string(holder));
+  const auto found = entries_.find(holder);
   const Entry entry = found == entries_.end() ? Entry{} : found->second;
   if (entry.place.rank != 0) {
     return refuse(name_, holder, fmt::format("\"{}\" waits already; forget the old request first", holder));
   }
-  if (!fits({{}, want, minimum, 0}, entry)) {
+  if (!fits(minimum, entry)) {
     return refuse(name_, holder,
                   fmt::format("\"{}\" holds {} and asks for at least {} more, but the pool has only {}; "
                               "this could never be granted",
@@ -135,7 +167,7 @@ Result<void> PermitPool::check_request(std::string_view holder, std::uint32_t wa
 }
 
 Result<PermitPool::Entries::iterator> PermitPool::find(std::string_view holder) {
-  const auto found = entries_.find(std::string(holder));
+  const auto found = entries_.find(holder);
   if (found != entries_.end()) return found;
   return fail(Code::unknown_name,
               fmt::format("permit pool \"{}\": \"{}\" neither holds nor waits for permits", name_, holder),
@@ -151,14 +183,17 @@ std::vector<PermitPool::Entries::const_iterator> PermitPool::by_age() const {
   return found;
 }
 
-bool PermitPool::fits(const Waiter& waiter, const Entry& entry) const {
-  return waiter.minimum <= size_ && entry.held <= size_ - waiter.minimum;
+bool PermitPool::fits(std::uint32_t minimum, const Entry& entry) const {
+  return minimum <= size_ && entry.held <= size_ - minimum;
 }
 
-void PermitPool::enqueue(Waiter waiter) {
-  Entry& entry = entries_[waiter.holder];
-  entry.place = {waiter.priority, ++last_rank_};
-  line_.emplace(entry.place, std::move(waiter));
+void PermitPool::enqueue(std::string_view holder, std::uint32_t want, std::uint32_t minimum,
+                         std::int32_t priority) {
+  auto& named = *entries_.try_emplace(std::string(holder)).first;
+  named.second.place = {priority, ++last_rank_};
+  named.second.want = want;
+  named.second.minimum = minimum;
+  line_.emplace(named.second.place, &named);
 }
 
 void PermitPool::take_back(Entry& entry, std::uint32_t permits) {
@@ -176,19 +211,18 @@ void PermitPool::drop_if_idle(Entries::iterator found) {
 PermitChanges PermitPool::grant_in_order() {
   PermitChanges changes;
   for (auto next = line_.begin(); next != line_.end() && free() != 0;) {
-    const Waiter& waiter = next->second;
-    Entry& entry = entries_.at(waiter.holder);
-    if (!fits(waiter, entry)) {
+    auto& [holder, entry] = *next->second;
+    if (!fits(entry.minimum, entry)) {
       ++next;
       continue;
     }
-    if (waiter.minimum > free()) break;
-    const std::uint32_t permits = std::min(waiter.want, free());
+    if (entry.minimum > free()) break;
+    const std::uint32_t permits = std::min(entry.want, free());
     if (entry.held == 0) entry.age = ++last_rank_;
     entry.held += permits;
     entry.place = {};
     granted_ += permits;
-    changes.push_back({PermitChange::Kind::grant, waiter.holder, permits});
+    changes.push_back({PermitChange::Kind::grant, holder, permits});
     next = line_.erase(next);
   }
   PAWL_ASSERT(granted_ <= size_ || revoking_ >= granted_ - size_, "only a shrink can leave too much granted",

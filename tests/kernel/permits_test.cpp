@@ -247,4 +247,26 @@ TEST(Permits, AHolderWaitsOnlyOnce) {
                  "\"b\" waits already; forget the old request first");
 }
 
+TEST(Permits, ACopyHasALineOfItsOwn) {
+  auto pool = pool_of(1);
+  (void)pool.request("a", 1, 1);
+  (void)pool.request("b", 2, 1, 7);
+  auto copy = pool;
+  EXPECT_EQ(copy, pool);
+  (void)pool.forget("b");
+  EXPECT_THAT(line(copy), ElementsAre("b"));
+  EXPECT_EQ(copy.waiting().front(), (PermitPool::Waiter{"b", 2, 1, 7}));
+  EXPECT_THAT(copy.release("a", 1).value(), ElementsAre(grant("b", 1)));
+  EXPECT_THAT(line(pool), IsEmpty());
+}
+
+TEST(Permits, ThoseWhoHoldOrWaitAreKnown) {
+  auto pool = pool_of(1);
+  (void)pool.request("a", 1, 1);
+  (void)pool.request("b", 1, 1);
+  EXPECT_TRUE(pool.knows("a"));
+  EXPECT_TRUE(pool.knows("b"));
+  EXPECT_FALSE(pool.knows("c"));
+}
+
 }  // namespace

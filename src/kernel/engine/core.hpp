@@ -8,6 +8,7 @@
 /// Heads are changed by the lane alone, under the unique lock, and only with what is durable. A batch works
 /// on drafts; a batch that fails is dropped with its drafts.
 
+#include <array>
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -20,6 +21,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -139,6 +141,15 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
 
   /// Names one piece of work in the whole store.
   using WorkKey = std::pair<InstanceId, std::int64_t>;
+  /// The same as the name of a holder of permits.
+  class HolderName {
+   public:
+    explicit HolderName(const WorkKey& key);
+    std::string_view view() const { return {bytes_.data(), bytes_.size()}; }
+
+   private:
+    std::array<char, sizeof(InstanceId) + sizeof(std::int64_t)> bytes_;
+  };
   struct RunningWork {
     std::stop_source stop{std::nostopstate};
     std::uint32_t attempt = 0;
@@ -259,7 +270,6 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void not_begun(const WorkKey& key);
   const Machines::Work* handler_of(std::uint16_t machine, std::string_view work) const;
   PermitPool& pool_of(std::uint16_t machine, const WorkRecord& work);
-  static std::string holder_of(const WorkKey& key);
   static WorkKey key_of(const std::string& holder);
   bool may_work(const InstanceId& id, const std::optional<QueueRecord>& queue) const;
   void admit(const InstanceId& id);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "kernel/engine/core.hpp"
 #include "pawl/assert.hpp"
@@ -25,11 +26,9 @@ const WorkRecord* find_work(const Head* head, std::int64_t number) {
 }  // namespace
 
 /// The bytes of both: nobody reads it, and there may be a hundred thousand in a line.
-std::string EngineCore::holder_of(const WorkKey& key) {
-  std::string holder(sizeof key.first.bytes + sizeof key.second, '\0');
-  std::memcpy(holder.data(), key.first.bytes.data(), sizeof key.first.bytes);
-  std::memcpy(holder.data() + sizeof key.first.bytes, &key.second, sizeof key.second);
-  return holder;
+EngineCore::HolderName::HolderName(const WorkKey& key) {
+  std::memcpy(bytes_.data(), key.first.bytes.data(), sizeof key.first.bytes);
+  std::memcpy(bytes_.data() + sizeof key.first.bytes, &key.second, sizeof key.second);
 }
 
 EngineCore::WorkKey EngineCore::key_of(const std::string& holder) {
@@ -77,7 +76,7 @@ bool EngineCore::may_work(const InstanceId& id, const std::optional<QueueRecord>
   if (!queue) return true;
   const std::lock_guard lock(pools_mutex_);
   const auto pool = pools_.find(queue->pool);
-  return pool == pools_.end() || pool->second.held(holder_of({id, kQueue})) != 0;
+  return pool == pools_.end() || pool->second.held(HolderName({id, kQueue}).view()) != 0;
 }
 
 /// New work takes a permit now if one is free; then its first attempt is recorded with the work itself.
@@ -88,7 +87,7 @@ void EngineCore::reserve_permits(Batch& batch, Draft& draft, const Change& chang
     const std::lock_guard lock(pools_mutex_);
     auto& pool = pools_.find(queue.pool)->second;
     // Refused where it stands there already, because it left in this same batch: it keeps its place.
-    if (pool.held(holder_of(key)) == 0 && pool.request(holder_of(key), 1, 1, queue.priority))
+    if (pool.held(HolderName(key).view()) == 0 && pool.request(HolderName(key).view(), 1, 1, queue.priority))
       batch.reserved.push_back(key);
   }
   if (change.new_work.empty() || !may_work(draft.id, draft.extras.queue)) return;
@@ -97,7 +96,7 @@ void EngineCore::reserve_permits(Batch& batch, Draft& draft, const Change& chang
     if (is_leased(draft.machine, work.name)) continue;
     const WorkKey key{draft.id, number};
     const std::lock_guard lock(pools_mutex_);
-    const auto granted = pool_of(draft.machine, work).request(holder_of(key), 1, 1);
+    const auto granted = pool_of(draft.machine, work).request(HolderName(key).view(), 1, 1);
     PAWL_ASSERT(granted.has_value(), "a new piece of work is new to its pool");
     work.attempt = granted->empty() ? 0 : 1;
     batch.reserved.push_back(key);
@@ -330,27 +329,29 @@ void EngineCore::request_permit(const WorkKey& key, std::uint16_t machine, const
   {
     const std::lock_guard lock(pools_mutex_);
     auto& pool = pool_of(machine, *work);
-    if (pool.held(holder_of(key)) != 0) return;
-    if (auto requested = pool.request(holder_of(key), 1, 1)) changes = *std::move(requested);
+    if (pool.held(HolderName(key).view()) != 0) return;
+    if (auto requested = pool.request(HolderName(key).view(), 1, 1)) changes = *std::move(requested);
   }
   granted(changes);
 }
 
 void EngineCore::forget_permits(std::span<const WorkKey> keys) {
   PermitChanges changes;
-  std::set<std::string, std::less<>> gone;
   {
     const std::lock_guard lock(pools_mutex_);
     for (const auto& key : keys) {
-      const auto holder = gone.insert(holder_of(key)).first;
+      const HolderName holder(key);
       for (auto& [name, pool] : pools_) {
-        // Most pools do not know this holder, which is no error here.
-        if (auto freed = pool.forget(*holder)) changes.insert(changes.end(), freed->begin(), freed->end());
+        if (!pool.knows(holder.view())) continue;
+        auto freed = pool.forget(holder.view()).value();
+        std::ranges::move(freed, std::back_inserter(changes));
       }
     }
   }
+  if (changes.empty()) return;
   // One of them may have got the permit of another before it was forgotten itself.
-  std::erase_if(changes, [&](const PermitChange& change) { return gone.contains(change.holder); });
+  const std::set<WorkKey> gone(keys.begin(), keys.end());
+  std::erase_if(changes, [&](const PermitChange& change) { return gone.contains(key_of(change.holder)); });
   granted(changes);
 }
 
@@ -379,7 +380,7 @@ void EngineCore::admit(const InstanceId& id) {
     const WorkKey key{id, work.number};
     const bool has_begun = [&] {
       const std::lock_guard lock(pools_mutex_);
-      return running_.contains(key) || pool_of(head->machine, work).held(holder_of(key)) != 0;
+      return running_.contains(key) || pool_of(head->machine, work).held(HolderName(key).view()) != 0;
     }();
     if (!has_begun) resume_work(*head, work);
   }
@@ -391,7 +392,7 @@ void EngineCore::leave_queue(const InstanceId& id, const QueueRecord& queue) {
     const std::lock_guard lock(pools_mutex_);
     const auto pool = pools_.find(queue.pool);
     if (pool == pools_.end()) return;
-    if (auto freed = pool->second.forget(holder_of({id, kQueue}))) changes = *std::move(freed);
+    if (auto freed = pool->second.forget(HolderName({id, kQueue}).view())) changes = *std::move(freed);
   }
   granted(changes);
 }
@@ -403,7 +404,7 @@ void EngineCore::enter_queue(const InstanceId& id, const QueueRecord& queue) {
     const std::lock_guard lock(pools_mutex_);
     const auto pool = pools_.find(queue.pool);
     if (pool == pools_.end()) return;  // no longer configured: it need not wait
-    if (auto asked = pool->second.request(holder_of({id, kQueue}), 1, 1, queue.priority))
+    if (auto asked = pool->second.request(HolderName({id, kQueue}).view(), 1, 1, queue.priority))
       changes = *std::move(asked);
   }
   granted(changes);
