@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -29,22 +30,22 @@ class TimerQueue {
  public:
   void add(TimerKey key, Instant deadline) {
     const auto [place, added] = deadlines_.emplace(std::move(key), deadline);
-    if (added) order_.emplace(deadline, place->first);
+    if (added) order_.insert(&*place);
   }
   void remove(const TimerKey& key) {
     const auto found = deadlines_.find(key);
     if (found == deadlines_.end()) return;
-    order_.erase({found->second, key});
+    order_.erase(&*found);
     deadlines_.erase(found);
   }
   std::optional<Instant> next() const {
-    return order_.empty() ? std::nullopt : std::optional(order_.begin()->first);
+    return order_.empty() ? std::nullopt : std::optional((*order_.begin())->second);
   }
   /// Removes and returns those that are due, earliest first.
   std::vector<TimerKey> take_due(Instant now) {
     std::vector<TimerKey> due;
-    while (!order_.empty() && order_.begin()->first <= now) {
-      due.push_back(order_.begin()->second);
+    while (!order_.empty() && (*order_.begin())->second <= now) {
+      due.push_back((*order_.begin())->first);
       remove(due.back());
     }
     return due;
@@ -52,8 +53,15 @@ class TimerQueue {
   std::size_t size() const { return order_.size(); }
 
  private:
-  std::map<TimerKey, Instant> deadlines_;
-  std::set<std::pair<Instant, TimerKey>> order_;
+  using Deadlines = std::map<TimerKey, Instant>;
+  struct Earlier {
+    bool operator()(const Deadlines::value_type* a, const Deadlines::value_type* b) const {
+      return std::tie(a->second, a->first) < std::tie(b->second, b->first);
+    }
+  };
+
+  Deadlines deadlines_;
+  std::set<const Deadlines::value_type*, Earlier> order_;  // a hundred thousand may wait: each key once
 };
 
 }  // namespace pawl
