@@ -158,6 +158,34 @@ class Builder {
   char* end_;
 };
 
+/// Follows Boost's parser and keeps nothing.
+class Follower {
+ public:
+  static constexpr std::size_t max_object_size = Builder::max_object_size;
+  static constexpr std::size_t max_array_size = Builder::max_array_size;
+  static constexpr std::size_t max_key_size = Builder::max_key_size;
+  static constexpr std::size_t max_string_size = Builder::max_string_size;
+
+  bool on_document_begin(json::error_code&) { return true; }
+  bool on_document_end(json::error_code&) { return true; }
+  bool on_object_begin(json::error_code&) { return true; }
+  bool on_array_begin(json::error_code&) { return true; }
+  bool on_object_end(std::size_t, json::error_code&) { return true; }
+  bool on_array_end(std::size_t, json::error_code&) { return true; }
+  bool on_key_part(json::string_view, std::size_t, json::error_code&) { return true; }
+  bool on_key(json::string_view, std::size_t, json::error_code&) { return true; }
+  bool on_string_part(json::string_view, std::size_t, json::error_code&) { return true; }
+  bool on_string(json::string_view, std::size_t, json::error_code&) { return true; }
+  bool on_number_part(json::string_view, json::error_code&) { return true; }
+  bool on_int64(std::int64_t, json::string_view, json::error_code&) { return true; }
+  bool on_uint64(std::uint64_t, json::string_view, json::error_code&) { return true; }
+  bool on_double(double, json::string_view, json::error_code&) { return true; }
+  bool on_bool(bool, json::error_code&) { return true; }
+  bool on_null(json::error_code&) { return true; }
+  bool on_comment_part(json::string_view, json::error_code&) { return true; }
+  bool on_comment(json::string_view, json::error_code&) { return true; }
+};
+
 void append(std::string& out, const Node& value);
 
 void append_children(std::string& out, const Node& value) {
@@ -245,6 +273,16 @@ Result<JsonDocument> JsonDocument::parse(std::string_view text, JsonLimits limit
   for (auto& value : body->nodes) body->resolve(value);
   body->resolve(body->root);
   return JsonDocument(std::move(body));
+}
+
+bool is_json(std::string_view text, JsonLimits limits) {
+  if (text.size() > limits.bytes) return false;
+  json::parse_options options;
+  options.max_depth = limits.depth;
+  json::basic_parser<Follower> parser(options);
+  json::error_code error;
+  const auto consumed = parser.write_some(false, text.data(), text.size(), error);
+  return !error && consumed == text.size();
 }
 
 JsonValue JsonDocument::root() const noexcept { return JsonValue(&body_->root); }

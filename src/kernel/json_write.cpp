@@ -99,8 +99,11 @@ JsonWriter& JsonWriter::string(std::string_view text) {
 
 JsonWriter& JsonWriter::embed(std::string_view json) {
   const auto room = JsonLimits{}.depth - std::min(depth_, JsonLimits{}.depth);
-  const auto document = JsonDocument::parse(json, {.depth = room});
-  if (!document) refuse("embedded JSON: " + document.error().message());
+  const JsonLimits limits{.depth = room};
+  if (!is_json(json, limits)) {
+    const auto document = JsonDocument::parse(json, limits);
+    refuse("embedded JSON: " + document.error().message());
+  }
   return raw(json);
 }
 
