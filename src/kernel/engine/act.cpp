@@ -189,11 +189,15 @@ void EngineCore::watch_state(std::string_view machine, std::string_view key, std
       instance.data = *std::move(data);
       return watcher->done(std::move(instance));
     }
+    watcher->number = ++last_watcher_;
     const auto place = watchers_.emplace(id, std::move(*watcher));
     if (!timeout) return;
-    place->second.patience = lane_->after(*timeout, [this, place] {
-      auto node = watchers_.extract(place);
-      const auto* present = heads_.find(node.key());
+    place->second.patience = lane_->after(*timeout, [this, id, number = place->second.number] {
+      auto [impatient, end] = watchers_.equal_range(id);
+      while (impatient != end && impatient->second.number != number) ++impatient;
+      if (impatient == end) return;  // answered when its time was over already
+      auto node = watchers_.extract(impatient);
+      const auto* present = heads_.find(id);
       node.mapped().done(
           fail(Code::timed_out,
                fmt::format("it is still {}", present == nullptr

@@ -37,14 +37,23 @@ void EngineCore::enqueue(Request request) {
     taken = std::move(spent_.back());
     spent_.pop_back();
   }
-  // Posted under the lock: closing takes it before the lane goes away.
-  if (!std::exchange(drain_scheduled_, true)) lane_->post([this] { drain(); });
+  schedule_drain();
+}
+
+/// Wakes the lane for what has just come, unless it is awake or waits for more. Called under the lock, which
+/// closing takes before the lane goes away.
+void EngineCore::schedule_drain() {
+  const bool complete = awaited_ != 0 && queue_.size() + returned_.size() >= awaited_;
+  if (std::exchange(drain_scheduled_, true) && !complete) return;
+  awaited_ = 0;
+  lane_->post([this] { drain(); });
 }
 
 /// Takes everything that waits at once, so that callers and the lane rarely meet, and makes batches of it.
 void EngineCore::drain() {
   if (taken_.empty()) {
     if (wait_for_company()) return;
+    take_returned();
     const std::lock_guard lock(queue_mutex_);
     taken_.swap(queue_);
   }
@@ -58,7 +67,7 @@ void EngineCore::drain() {
     const std::lock_guard lock(queue_mutex_);
     waiting_ -= decided;
     if (!more && spent_.empty()) spent_.swap(taken_);
-    more = more || !queue_.empty();
+    more = more || !queue_.empty() || !returned_.empty();
     drain_scheduled_ = more;
   }
   if (taken_position_ >= taken_.size()) {
@@ -68,21 +77,27 @@ void EngineCore::drain() {
   if (more) lane_->post([this] { drain(); });
 }
 
-/// Callers that were answered together mostly ask again together. Where only a few of them are back yet, the
-/// next batch waits for the others, at most half as long as a commit takes: one sync for many costs everybody
-/// less than several for few. True: it waits, and `drain` is called again.
+/// Callers that were answered together mostly ask again together, and handlers that began together return
+/// together. Where only a few of them are back yet, the next batch waits for the others, at most half as long
+/// as a commit takes: one sync for many costs everybody less than several for few. True: it waits, and
+/// `drain` is called again.
 bool EngineCore::wait_for_company() {
   constexpr std::size_t kCompany = 4;
   constexpr Duration kMost = std::chrono::milliseconds(1);
   // Once for each batch.
   if (std::exchange(answered_together_, 0) < kCompany) return false;
   const auto most = std::min(commit_time_ / 2, kMost);
-  {
-    const std::lock_guard lock(queue_mutex_);
-    if (4 * queue_.size() >= 3 * company_ || stopped_) return false;
-  }
   if (most <= Duration::zero()) return false;
-  lane_->after(most, [this] { drain(); });
+  const std::lock_guard lock(queue_mutex_);
+  if (4 * (queue_.size() + returned_.size()) >= 3 * company_ || stopped_) return false;
+  awaited_ = company_;
+  lane_->after(most, [this, wait = ++waits_] {
+    {
+      const std::lock_guard again(queue_mutex_);
+      if (waits_ != wait || std::exchange(awaited_, 0) == 0) return;  // all were back before
+    }
+    drain();
+  });
   return true;
 }
 

@@ -141,6 +141,11 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
 
   /// Names one piece of work in the whole store.
   using WorkKey = std::pair<InstanceId, std::int64_t>;
+  struct WorkKeyHash {
+    std::size_t operator()(const WorkKey& key) const {
+      return std::hash<InstanceId>{}(key.first) ^ std::hash<std::int64_t>{}(key.second);
+    }
+  };
   /// The same as the name of a holder of permits.
   class HolderName {
    public:
@@ -159,6 +164,13 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
     std::optional<TimerId> timeout{};
     std::optional<TimerId> lease{};  // it runs elsewhere
   };
+  /// What a handler came back with.
+  struct Returned {
+    WorkKey key;
+    std::uint16_t machine = 0;
+    std::uint32_t attempt = 0;
+    Result<Reply> result;
+  };
   /// Somebody who wants to do work of these names.
   struct Claimer {
     std::uint16_t machine = 0;
@@ -174,6 +186,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   struct Watcher {
     std::vector<std::string> states;
     WatchDone done;
+    std::uint64_t number = 0;
     std::optional<TimerId> patience{};
   };
   struct Answer {
@@ -208,6 +221,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
 
   // The lane's work (batch.cpp).
   void drain();
+  void schedule_drain();
   bool wait_for_company();
   void run_batch(std::span<Request> requests);
   void ask_for_help();
@@ -251,6 +265,8 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void start_work(const InstanceId& id, std::uint16_t machine, const WorkRecord& work);
   static Result<Reply> run_handler(const WorkHandler& run, const WorkContext& context,
                                    std::string_view payload);
+  void hand_back(Returned returned);
+  void take_returned();
   void work_returned(WorkKey key, std::uint16_t machine, std::uint32_t attempt, Result<Reply> result,
                      Done done = {});
   Done fail_if_refused(WorkKey key, std::uint16_t machine, std::uint32_t attempt, Done done);
@@ -313,9 +329,12 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
 
   mutable std::mutex queue_mutex_;
   std::vector<Request> queue_;
-  std::size_t waiting_ = 0;     // here and taken by the lane, not decided yet
-  std::vector<Request> spent_;  // answered; memory goes back to the threads that allocated it
+  std::size_t waiting_ = 0;         // here and taken by the lane, not decided yet
+  std::vector<Request> spent_;      // answered; memory goes back to the threads that allocated it
+  std::vector<Returned> returned_;  // by handlers, since the lane has last looked
   bool drain_scheduled_ = false;
+  std::size_t awaited_ = 0;  // the lane waits until so many are here; 0: it does not
+  std::uint64_t waits_ = 0;  // how often it has waited so far
   bool stopped_ = false;
 
   mutable std::shared_mutex heads_mutex_;
@@ -330,6 +349,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
 
   // The lane's own.
   std::vector<Request> taken_;  // from the queue; decided up to the position
+  std::vector<Returned> taken_back_;
   std::size_t taken_position_ = 0;
   Batch batch_;
   Staged staged_;
@@ -345,13 +365,14 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   TimerQueue timers_;
   std::optional<TimerId> timer_wake_;
   std::optional<Instant> timer_wake_at_;
-  std::map<WorkKey, RunningWork> running_;
+  std::unordered_map<WorkKey, RunningWork, WorkKeyHash> running_;
   std::map<std::pair<std::uint16_t, std::string>, std::deque<WorkKey>> offers_;  // first in, first out
   std::set<WorkKey> offered_;
   std::map<WorkKey, Claimer> claiming_;  // until their attempt has begun
   std::map<std::uint64_t, Claimer> claimers_;
   std::uint64_t last_claimer_ = 0;
-  std::multimap<InstanceId, Watcher> watchers_;
+  std::unordered_multimap<InstanceId, Watcher> watchers_;
+  std::uint64_t last_watcher_ = 0;
   mutable std::mutex pools_mutex_;
   std::map<std::string, PermitPool, std::less<>> pools_;
 

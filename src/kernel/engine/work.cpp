@@ -139,10 +139,7 @@ void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const W
                                 .attempt = work.attempt,
                                 .data = data.text(),
                                 .stop = std::move(stop)};
-      auto result = run_handler(*run, context, work.payload);
-      post([this, key, machine, attempt = work.attempt, result = std::move(result)]() mutable {
-        work_returned(key, machine, attempt, std::move(result));
-      });
+      hand_back({key, machine, work.attempt, run_handler(*run, context, work.payload)});
     };
     auto submitted = workers_->submit(std::move(job));
     if (!submitted) return work_returned(key, machine, work.attempt, fail(submitted.error()));
@@ -202,6 +199,25 @@ void EngineCore::work_overdue(WorkKey key, std::uint32_t attempt) {
                                                     "stop",
                                                     attempt, work->name)),
                  {});
+}
+
+/// Leaves what a handler has returned to the lane, which takes what several have returned at once.
+void EngineCore::hand_back(Returned returned) {
+  const std::lock_guard lock(queue_mutex_);
+  if (stopped_) return;
+  returned_.push_back(std::move(returned));
+  schedule_drain();
+}
+
+void EngineCore::take_returned() {
+  {
+    const std::lock_guard lock(queue_mutex_);
+    taken_back_.swap(returned_);
+  }
+  for (auto& [key, machine, attempt, result] : taken_back_) {
+    work_returned(key, machine, attempt, std::move(result));
+  }
+  taken_back_.clear();
 }
 
 /// A handler has returned: its outcome becomes a commit, and its permit goes to the next in line.
