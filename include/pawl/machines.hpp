@@ -37,11 +37,12 @@ namespace pawl {
 struct WorkContext {
   std::string_view machine;
   std::string_view key;
-  std::string_view work;      ///< the name of the work
-  std::int64_t number = 0;    ///< names this piece of work among all of the instance
-  std::uint32_t attempt = 1;  ///< counts executions, interrupted ones included
-  std::string_view data{};    ///< the instance's data when the attempt began, as JSON
-  std::stop_token stop;       ///< set when the work is cancelled, out of time, or the engine stops
+  std::string_view work;        ///< the name of the work
+  std::int64_t number = 0;      ///< names this piece of work among all of the instance
+  std::uint32_t attempt = 1;    ///< counts executions, interrupted ones included
+  std::string_view data{};      ///< the instance's data when the attempt began, as JSON
+  const void* value = nullptr;  ///< what `data` is the text of, where the machine's data is at hand
+  std::stop_token stop;         ///< set when the work is cancelled, out of time, or the engine stops
 
   /// The same for every attempt at this work: what makes a call to the outside idempotent.
   std::string request_id() const;

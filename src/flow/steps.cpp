@@ -182,7 +182,11 @@ Machines::Work FlowsCore::step_work(const std::shared_ptr<const FlowDefinition>&
   if (!defined.run) return work;
   work.run = [this, flow, step](const WorkContext& context, std::string_view) -> Result<Reply> {
     const auto& present = flow->steps[step];
-    PAWL_TRY(const auto data, decode<RunData>(context.data));
+    std::optional<RunData> decoded;
+    if (context.value == nullptr) {
+      PAWL_TRY(decoded, decode<RunData>(context.data));
+    }
+    const auto& data = decoded ? *decoded : *static_cast<const RunData*>(context.value);
     RunningStep running(*this, context, data, present.name);
     auto returned = present.run(running, data);
     return settle(*flow, step, data, std::move(returned), running.take_asked());

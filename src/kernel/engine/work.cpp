@@ -138,6 +138,7 @@ void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const W
                                 .number = work.number,
                                 .attempt = work.attempt,
                                 .data = data.text(),
+                                .value = data.value(),
                                 .stop = std::move(stop)};
       hand_back({key, machine, work.attempt, run_handler(*run, context, work.payload)});
     };
