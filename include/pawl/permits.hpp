@@ -161,9 +161,11 @@ class PermitPool {
   Result<Entries::iterator> find(std::string_view holder);
   std::vector<Entries::const_iterator> by_age() const;
   bool fits(std::uint32_t minimum, const Entry& entry) const;
+  Entries::value_type& note(std::string_view holder, std::uint32_t want, std::uint32_t minimum);
   void enqueue(std::string_view holder, std::uint32_t want, std::uint32_t minimum, std::int32_t priority);
   void take_back(Entry& entry, std::uint32_t permits);
   void drop_if_idle(Entries::iterator found);
+  PermitChange grant(Entries::value_type& named);
   PermitChanges grant_in_order();
   PermitChanges revoke_excess();
 

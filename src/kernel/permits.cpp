@@ -91,6 +91,8 @@ Result<PermitPool::Restored> PermitPool::restore(std::string name, std::uint32_t
 Result<PermitChanges> PermitPool::request(std::string_view holder, std::uint32_t want, std::uint32_t minimum,
                                           std::int32_t priority) {
   PAWL_CHECK(check_request(holder, want, minimum));
+  // Nobody is to be passed over.
+  if (line_.empty() && minimum <= free()) return PermitChanges{grant(note(holder, want, minimum))};
   enqueue(holder, want, minimum, priority);
   return grant_in_order();
 }
@@ -189,11 +191,28 @@ bool PermitPool::fits(std::uint32_t minimum, const Entry& entry) const {
 
 void PermitPool::enqueue(std::string_view holder, std::uint32_t want, std::uint32_t minimum,
                          std::int32_t priority) {
-  auto& named = *entries_.try_emplace(std::string(holder)).first;
+  auto& named = note(holder, want, minimum);
   named.second.place = {priority, ++last_rank_};
+  line_.emplace(named.second.place, &named);
+}
+
+PermitPool::Entries::value_type& PermitPool::note(std::string_view holder, std::uint32_t want,
+                                                  std::uint32_t minimum) {
+  auto& named = *entries_.try_emplace(std::string(holder)).first;
   named.second.want = want;
   named.second.minimum = minimum;
-  line_.emplace(named.second.place, &named);
+  return named;
+}
+
+/// Gives the holder what it wants and is free.
+PermitChange PermitPool::grant(Entries::value_type& named) {
+  auto& [holder, entry] = named;
+  const std::uint32_t permits = std::min(entry.want, free());
+  if (entry.held == 0) entry.age = ++last_rank_;
+  entry.held += permits;
+  entry.place = {};
+  granted_ += permits;
+  return {PermitChange::Kind::grant, holder, permits};
 }
 
 void PermitPool::take_back(Entry& entry, std::uint32_t permits) {
@@ -211,18 +230,13 @@ void PermitPool::drop_if_idle(Entries::iterator found) {
 PermitChanges PermitPool::grant_in_order() {
   PermitChanges changes;
   for (auto next = line_.begin(); next != line_.end() && free() != 0;) {
-    auto& [holder, entry] = *next->second;
+    const auto& entry = next->second->second;
     if (!fits(entry.minimum, entry)) {
       ++next;
       continue;
     }
     if (entry.minimum > free()) break;
-    const std::uint32_t permits = std::min(entry.want, free());
-    if (entry.held == 0) entry.age = ++last_rank_;
-    entry.held += permits;
-    entry.place = {};
-    granted_ += permits;
-    changes.push_back({PermitChange::Kind::grant, holder, permits});
+    changes.push_back(grant(*next->second));
     next = line_.erase(next);
   }
   PAWL_ASSERT(granted_ <= size_ || revoking_ >= granted_ - size_, "only a shrink can leave too much granted",
