@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "pawl/codec.hpp"
 #include "pawl/time.hpp"
 
 namespace pawl {
@@ -64,6 +65,13 @@ struct Extras {
 
   bool empty() const { return timers.empty() && work.empty() && outbox.empty() && !queue; }
   bool operator==(const Extras&) const = default;
+};
+
+/// Every entry of an instance that has some carries them, so what is empty is not written.
+template <>
+struct Codec<Extras> {
+  static void write(JsonWriter& out, const Extras& extras);
+  static bool read(JsonValue in, Extras& out, DecodeFailure& why);
 };
 
 }  // namespace pawl
