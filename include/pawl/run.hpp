@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pawl/codec.hpp"
@@ -100,12 +101,25 @@ struct RunTrouble {
   bool operator==(const RunTrouble&) const = default;
 };
 
+/// JSON text that was checked when it came in, so that it is not checked again each time it is written.
+struct CheckedJson : Json {
+  CheckedJson() = default;
+  CheckedJson(Json checked) : Json(std::move(checked)) {}
+};
+template <>
+struct Codec<CheckedJson> {
+  static void write(JsonWriter& out, const CheckedJson& value) { out.splice(value.text); }
+  static bool read(JsonValue in, CheckedJson& out, DecodeFailure& why) {
+    return Codec<Json>::read(in, out, why);
+  }
+};
+
 /// What is stored of a run.
 struct RunData {
   std::string run;  ///< ULID
-  Json request{};
-  Json response{};   ///< as the last step that was done has left it
-  std::string step;  ///< the present one, or the next
+  CheckedJson request{};
+  CheckedJson response{};  ///< as the last step that was done has left it
+  std::string step;        ///< the present one, or the next
   std::optional<RunPlan> plan{};
   std::optional<RunFamily> family{};
   std::optional<RunTrouble> trouble{};

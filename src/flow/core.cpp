@@ -121,6 +121,9 @@ Result<FlowsCore::Prepared> FlowsCore::prepare(const FlowDefinition& flow, std::
                                                RunOptions options) {
   if (auto checked = flow.check_request(request); !checked)
     return fail(std::move(checked).error().while_(fmt::format("the request of flow \"{}\"", flow.name)));
+  // Within the run's data it lies one level deeper, and is not checked again.
+  JsonWriter kept;
+  PAWL_CHECK(kept.begin_object().field("request").embed(request).end_object().take());
   PAWL_TRY(auto step, find_step(flow, options.from.empty() ? flow.steps.front().name : options.from));
   if (!options.queue.empty() && !pools_.contains(options.queue)) {
     return fail(Code::unknown_pool, fmt::format("no queue \"{}\"; known: {}", options.queue.substr(0, 64),

@@ -199,6 +199,15 @@ TEST_F(FlowRunTest, WhatCannotBeStartedIsRefusedWithTheReason) {
   EXPECT_THAT(script.log, IsEmpty());
 }
 
+TEST_F(FlowRunTest, ARequestThatIsNestedTooDeeplyToBeKeptIsRefused) {
+  const auto nested = [](std::size_t depth) {
+    return R"({"more":)" + std::string(depth - 1, '[') + std::string(depth - 1, ']') + "}";
+  };
+  EXPECT_EQ(flows().start("letters", nested(32)).error().code(), Code::unencodable);
+  EXPECT_TRUE(flows().start("letters", nested(31), {.id = "deep"}));
+  EXPECT_EQ(ended("deep").state, RunState::done);
+}
+
 TEST_F(FlowRunTest, TheResponseAndTheErrorAreReadableAfterARestart) {
   script.doings["c"] = [](Step&, const Order&, Receipt&) { return Outcome::abort("no room"); };
   start({.id = "x"});
