@@ -453,7 +453,7 @@ void EngineCore::publish(Batch& batch) {
   std::vector<Acted> acted;
   {
     const std::unique_lock lock(heads_mutex_);
-    for (const auto& draft : batch.drafts) {
+    for (auto& draft : batch.drafts) {
       if (!draft.newest) continue;
       auto* head = heads_.find(draft.id);
       const bool had = head != nullptr && head->extras != nullptr;
@@ -474,7 +474,7 @@ void EngineCore::publish(Batch& batch) {
   schedule_maintenance();
 }
 
-void EngineCore::publish_draft(const Draft& draft, Head* head) {
+void EngineCore::publish_draft(Draft& draft, Head* head) {
   if (head == nullptr || head->created_at != draft.created_at) {
     Head made;
     made.id = draft.id;
@@ -497,7 +497,8 @@ void EngineCore::publish_draft(const Draft& draft, Head* head) {
   head->at = draft.at;
   auto replaced = std::exchange(head->data, draft.data);
   if (replaced) retired_.push_back(std::move(replaced));
-  head->extras = draft.extras.empty() ? nullptr : std::make_unique<Extras>(draft.extras);
+  head->extras = draft.extras.empty() ? nullptr : std::make_unique<Extras>(std::move(draft.extras));
+  draft.published = head->extras.get();
   if (head->partition != 0) partition_seqs_[head->partition] = draft.seq;
   cached_bytes_ += head->data.bytes();
   ++counts_[{head->machine, head->state}];

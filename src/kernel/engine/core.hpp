@@ -239,7 +239,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void publish(Batch& batch);
   void fail_batch(Batch& batch, const Error& error);
   void again_later(Request request);
-  void publish_draft(const Draft& draft, Head* head);
+  void publish_draft(Draft& draft, Head* head);
   void remove_head(const Head& head);
   void evict();
   std::size_t partition_number(std::string_view partition);

@@ -14,11 +14,11 @@ namespace {
 
 using Decision = Result<std::optional<Change>>;
 
-/// One decision about one draft. Works on a copy of the extras, so that a refusal leaves the draft as it was.
+/// One decision about one draft. It takes the extras out of the draft and puts them back when it records.
 class Decider {
  public:
   Decider(const Registry& registry, Draft& draft, Time now)
-      : registry_(registry), draft_(draft), now_(now), extras_(draft.extras) {}
+      : registry_(registry), draft_(draft), now_(now), extras_(std::move(draft.extras)) {}
 
   Decision operator()(const CreateInstance& create);
   Decision operator()(const SendEvent& send);
@@ -231,15 +231,15 @@ Change Decider::record_own(EntryKind kind, std::string_view event, std::string_v
   return record(kind, change_.own_event.view(), change_.own_payload.view());
 }
 
-/// Fires the event that a timer or a piece of work ends in. Where it is refused, that is recorded as an entry
-/// of `kind` instead: what was consumed stays consumed, so that it happens once.
+/// Fires the event that a timer or a piece of work ends in; its payload is borrowed. Where it is refused,
+/// that is recorded as an entry of `kind` instead: what was consumed stays consumed, so that it happens once.
 Change Decider::consume(EntryKind kind, const std::string& name, const Result<std::size_t>& event,
                         const EventValue& value, const std::optional<Error>& refused, const Error* cause) {
   const auto before = extras_;
   auto taken = refused ? Result<void>(fail(*refused)) : check_alive();
   if (taken && !event) taken = fail(event.error());
   if (taken) taken = take_event(*event, value.typed.get(), value.payload);
-  if (taken) return record_own(EntryKind::fired, definition().events[*event].name, value.payload);
+  if (taken) return record(EntryKind::fired, definition().events[*event].name, value.payload);
   extras_ = before;
   change_ = {};
   next_data_.reset();
@@ -254,7 +254,6 @@ Change Decider::consume(EntryKind kind, const std::string& name, const Result<st
 
 Decision Decider::operator()(const CreateInstance& create) {
   PAWL_CHECK(check_new(create));
-  const auto before = draft_;
   if (draft_.exists) {
     draft_.generation += 1;
   } else {
@@ -269,11 +268,7 @@ Decision Decider::operator()(const CreateInstance& create) {
   }
   draft_.data = HeadData(create.data, create.value);
   draft_.state = static_cast<std::uint16_t>(definition().initial);
-  if (auto taken = take_event(create.first->event, create.first->typed.get(), create.first->payload);
-      !taken) {
-    draft_ = before;
-    return fail(std::move(taken).error());
-  }
+  PAWL_CHECK(take_event(create.first->event, create.first->typed.get(), create.first->payload));
   // Those that wait, of which there may be many, are kept as text alone.
   if (extras_.work.empty() || extras_.queue) next_value_.reset();
   return record(EntryKind::created, definition().events[create.first->event].name, create.first->payload);
@@ -317,8 +312,12 @@ Decision Decider::operator()(const FireTimer& fire) {
   if (!draft_.exists || timer == extras_.timers.end()) return std::nullopt;
   const auto due = *timer;
   extras_.timers.erase(timer);
-  return consume(EntryKind::timer, due.name, definition().find_event(due.event), {{}, due.payload, nullptr},
-                 fire.refused, nullptr);
+  const EventValue value{{}, due.payload, nullptr};
+  auto change =
+      consume(EntryKind::timer, due.name, definition().find_event(due.event), value, fire.refused, nullptr);
+  change.own_payload = CompactText(change.payload);  // the timer's own is gone
+  change.payload = change.own_payload.view();
+  return change;
 }
 
 Decision Decider::operator()(const BeginWork& begin) {

@@ -37,7 +37,8 @@ struct Draft {
   std::string_view partition;
   HeadData data{};
   Extras extras{};
-  bool newest = true;  // false: a later transaction of the batch goes on from it
+  const Extras* published = nullptr;  // where the extras are once the batch is durable; none: there are none
+  bool newest = true;                 // false: a later transaction of the batch goes on from it
 };
 
 /// What a transition is to record besides the draft.
@@ -102,8 +103,9 @@ struct RecoverInstance {};
 using Happening = std::variant<CreateInstance, SendEvent, FireTimer, BeginWork, FinishWork, FailWork,
                                AcknowledgeMessage, RecoverInstance>;
 
-/// Applies what happened to the draft; on an error the draft is unchanged. Nothing: what was to happen has
-/// happened already (a timer that was replaced, work that was cancelled), and nothing is to be recorded.
+/// Applies what happened to the draft. On an error the draft is spent. Nothing: what was to happen has
+/// happened already (a timer that was replaced, work that was cancelled), nothing is to be recorded, and the
+/// draft is spent, too.
 Result<std::optional<Change>> decide(const Registry& registry, Draft& draft, const Happening& happening,
                                      Time now);
 

@@ -34,6 +34,7 @@ Result<ListPosition> parse_list_cursor(std::string_view text) {
 }  // namespace
 
 Instance EngineCore::to_instance(const Draft& draft) const {
+  const auto& extras = draft.published != nullptr ? *draft.published : draft.extras;
   return {.id = draft.id,
           .machine = std::string(registry_.machine_name(draft.machine)),
           .key = std::string(draft.key),
@@ -46,9 +47,9 @@ Instance EngineCore::to_instance(const Draft& draft) const {
           .created_at = draft.created_at,
           .at = draft.at,
           .data = std::string(draft.data.text()),
-          .timers = timers_of(draft.extras),
-          .work = work_of(draft.extras),
-          .queue = queue_of(draft.id, draft.extras)};
+          .timers = timers_of(extras),
+          .work = work_of(extras),
+          .queue = queue_of(draft.id, extras)};
 }
 
 /// The data is left out; `load_data` reads it without holding up the lane.
