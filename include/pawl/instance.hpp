@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -65,6 +66,7 @@ struct Instance {
   std::vector<TimerStatus> timers;
   std::vector<WorkStatus> work;
   std::optional<QueueStatus> queue{};
+  std::shared_ptr<const void> value{};  ///< what `data` is the text of, where the machine's data was at hand
 };
 
 /// An instance of a machine that is known at compile time.

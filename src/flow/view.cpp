@@ -26,6 +26,7 @@ std::string status_of(const Instance& instance, const RunData& data, const FlowD
 }  // namespace
 
 Run FlowsCore::to_run(const Instance& instance) const {
+  if (instance.value != nullptr) return to_run(instance, *static_cast<const RunData*>(instance.value.get()));
   auto data = decode<RunData>(instance.data);
   auto run = to_run(instance, data ? *std::move(data) : RunData{});
   if (!data) run.error = data.error().to_string();

@@ -151,7 +151,9 @@ void EngineCore::wake_watchers(const Batch& batch) {
       }
       auto node = watchers_.extract(watcher++);
       if (node.mapped().patience) lane_->cancel(*node.mapped().patience);
-      node.mapped().done(to_instance(draft));
+      auto instance = to_instance(draft);
+      instance.value = draft.data.share_value();
+      node.mapped().done(std::move(instance));
     }
   }
 }

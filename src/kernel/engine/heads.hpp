@@ -52,6 +52,7 @@ class HeadData {
                              : std::string_view{};
   }
   const void* value() const { return block_ != nullptr ? block_->value.get() : nullptr; }
+  std::shared_ptr<const void> share_value() const { return block_ != nullptr ? block_->value : nullptr; }
 
   /// Asks the processor for it; see `HeadTable::fetch_head`.
   void fetch() const { __builtin_prefetch(block_); }
