@@ -100,6 +100,7 @@ void sync(const std::string& path, int flags) {
 void run_curl(const std::string& url, const fs::path& target) {
   std::vector<std::string> words{"curl", "-s", "-f", "--noproxy", "*", "-o", target.string() + ".part", url};
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (auto& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   pid_t child = 0;

@@ -78,6 +78,7 @@ SwiftServer::SwiftServer() {
   std::vector<std::string> words{kInterpreter, script, directory_};
   for (const int port : ports) words.push_back(fmt::to_string(port));
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (auto& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   std::array<int, 2> leash{};

@@ -108,16 +108,45 @@ Descriptor::~Descriptor() {
   if (number_ >= 0) close(number_);
 }
 
-Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
-  PAWL_ASSERT(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1,
-              "OpenSSL has SHA-256");
+BackgroundHash::BackgroundHash() : context_(EVP_MD_CTX_new()) {
+  PAWL_ASSERT(context_, "memory for a hash");
+  restart();
+  thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
 }
 
-void Sha256::update(std::string_view bytes) {
-  PAWL_ASSERT(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1, "SHA-256 takes any bytes");
+void BackgroundHash::work(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (changed_.wait(lock, stop, [this] { return busy_; })) {
+    lock.unlock();
+    PAWL_ASSERT(EVP_DigestUpdate(context_.get(), bytes_.data(), bytes_.size()) == 1,
+                "SHA-256 takes any bytes");
+    lock.lock();
+    busy_ = false;
+    changed_.notify_all();
+  }
 }
 
-std::string Sha256::hex() {
+void BackgroundHash::wait_until_idle() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !busy_; });
+}
+
+std::string_view BackgroundHash::take(std::string& bytes) {
+  wait_until_idle();
+  bytes_.swap(bytes);
+  const std::lock_guard lock(mutex_);
+  busy_ = true;
+  changed_.notify_all();
+  return bytes_;
+}
+
+void BackgroundHash::restart() {
+  wait_until_idle();
+  PAWL_ASSERT(EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1, "OpenSSL has SHA-256");
+}
+
+std::string BackgroundHash::hex() {
+  wait_until_idle();
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int size = 0;
   PAWL_ASSERT(EVP_DigestFinal_ex(context_.get(), digest.data(), &size) == 1, "SHA-256 ends");
@@ -175,14 +204,16 @@ Result<void> Part::load() {
 }
 
 Result<void> Part::hash_kept(const std::stop_token& stop) {
-  std::string bytes(kBuffer, '\0');
+  std::string bytes;
   for (std::uint64_t offset = 0; offset < size_;) {
+    bytes.resize(kBuffer);
     if (stop.stop_requested()) return fail(Code::cancelled, "stopped while reading what was kept");
     const auto wanted = std::min<std::uint64_t>(bytes.size(), size_ - offset);
     const auto got = pread(file_.get(), bytes.data(), wanted, static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return fail(file_error("reading", part_path(), got < 0 ? errno : EIO));
-    hash_.update(std::string_view(bytes).substr(0, static_cast<std::size_t>(got)));
+    bytes.resize(static_cast<std::size_t>(got));
+    hash_->take(bytes);
     offset += static_cast<std::uint64_t>(got);
   }
   return {};
@@ -192,7 +223,7 @@ Result<void> Part::begin_anew(std::string etag, std::optional<std::uint64_t> byt
   if (ftruncate(file_.get(), 0) != 0) return fail(file_error("emptying", part_path(), errno));
   size_ = written_ = started_ = resumed_at_ = 0;
   buffer_.clear();
-  hash_ = Sha256();
+  hash_->restart();
   tag_.etag = std::move(etag);
   tag_.bytes = bytes.value_or(0);
   resumable_ = bytes.has_value() && !tag_.etag.empty();
@@ -220,10 +251,14 @@ Result<void> Part::append(std::string_view bytes) {
 }
 
 Result<void> Part::flush() {
-  hash_.update(buffer_);
-  PAWL_CHECK(write_all(file_.get(), buffer_, written_, part_path()));
-  written_ += buffer_.size();
+  const auto bytes = hash_->take(buffer_);
   buffer_.clear();
+  buffer_.reserve(kBuffer);
+  if (auto written = write_all(file_.get(), bytes, written_, part_path()); !written) {
+    resumable_ = false;  // nobody knows how much of it is there
+    return written;
+  }
+  written_ += bytes.size();
   // The device works while more comes in; otherwise all the writing would be left to the sync at the end.
   if (written_ - started_ >= kWriteBehind) {
     sync_file_range(file_.get(), static_cast<off_t>(started_), static_cast<off_t>(written_ - started_),
@@ -252,7 +287,7 @@ Result<Fetched> Part::finish() {
     return fail(file_error("renaming", part_path(), errno));
   unlink(tag_path(path_).c_str());
   PAWL_CHECK(sync_directory_of(path_));
-  return Fetched{.bytes = size_, .sha256 = hash_.hex(), .etag = tag_.etag, .resumed_at = resumed_at_};
+  return Fetched{.bytes = size_, .sha256 = hash_->hex(), .etag = tag_.etag, .resumed_at = resumed_at_};
 }
 
 Result<void> Part::keep() {
