@@ -12,7 +12,7 @@
 
 #include "tests/images/backend_place.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 namespace {
 
 using Call = std::function<Result<void>(Backend&)>;
@@ -184,4 +184,4 @@ INSTANTIATE_TEST_SUITE_P(Each, BackendCrashes,
                          [](const auto& info) { return kind_name(info.param); });
 
 }  // namespace
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

@@ -18,7 +18,7 @@
 #include "images/backend/os.hpp"
 #include "images/backend/tree.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 namespace {
 
 std::string variable(const char* name) {
@@ -141,7 +141,7 @@ std::vector<std::string> Place::in_use() const {
 
 std::vector<std::string> Place::leftovers() const {
   std::vector<std::string> found;
-  for (const auto* directory : {"/mnt", "/spoilt"}) {
+  for (const auto* directory : {"/mnt", "/writing"}) {
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator(root() + directory, error)) {
       found.push_back(entry.path().string());
@@ -194,4 +194,4 @@ std::string read_text(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

@@ -13,7 +13,7 @@
 #include "images/backend/backend.hpp"
 #include "images/backend/steps.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 
 inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
 
@@ -55,4 +55,4 @@ class Place {
 void write_text(const std::string& path, std::string_view text);
 std::string read_text(const std::string& path);
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

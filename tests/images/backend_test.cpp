@@ -12,7 +12,7 @@
 #include "images/backend/os.hpp"
 #include "tests/images/backend_place.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 namespace {
 
 #define ASSERT_OK(...)                                   \
@@ -454,4 +454,4 @@ INSTANTIATE_TEST_SUITE_P(Each, Backends,
                          [](const auto& info) { return kind_name(info.param); });
 
 }  // namespace
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

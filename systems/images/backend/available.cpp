@@ -12,6 +12,9 @@
 namespace pawl::images {
 namespace {
 
+using pools::DeviceMapper;
+using pools::read_file;
+
 /// Why a kind cannot work here; empty where it can.
 std::string obstacle_of_programs(std::initializer_list<const char*> programs) {
   for (const auto* program : programs) {

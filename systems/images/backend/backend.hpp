@@ -14,7 +14,8 @@
 ///
 /// Every call may be repeated after a crash at any point of it: it finds what is there and goes on. What
 /// exists is always found by asking the pool, never by what was remembered. The caller gives out the ids
-/// (from 1 to 2^24 - 1) and writes them down before it uses them.
+/// (from 1 to 2^24 - 1) and writes them down before it uses them: what an interrupted call has left under an
+/// id is cleared by the next one that has this id. One process at a time changes a pool.
 
 #include <cstdint>
 #include <memory>
@@ -34,15 +35,15 @@ inline constexpr std::uint32_t kLastVolumeId = (1U << 24U) - 1;
 struct Volume {
   std::uint32_t id = 0;
   std::string name;         ///< letters, digits, "-" and "_", at most 127 bytes
-  std::uint64_t bytes = 0;  ///< its size; how much it may hold
-  std::string marker;       ///< a UUID that is written into it, by which it is recognised
+  std::uint64_t bytes = 0;  ///< its size; how much it may hold; a multiple of 4096
+  std::string marker;       ///< a UUID in lower case, written into it, by which it is recognised
 };
 
 struct FoundVolume {
   std::uint32_t id = 0;
   std::string name{};    ///< empty where the pool does not know it
   std::string marker{};  ///< likewise
-  bool complete = true;  ///< false: its making was interrupted
+  bool complete = true;  ///< false: its making was interrupted, or a write to it failed: make it anew
   bool active = false;
   bool mounted = false;
   std::string path{};  ///< of what is active
@@ -78,7 +79,8 @@ class Backend {
   /// Makes the pool where there is none, and takes it up again after a restart of the machine. Never removes
   /// or formats what is there.
   virtual Result<void> attach() = 0;
-  /// Gives back what keeps devices busy; volumes stay. Nothing may be mounted.
+  /// Deactivates everything and gives back what keeps devices busy; volumes stay. Error: `volume_busy` where
+  /// something is mounted.
   virtual Result<void> detach() = 0;
   virtual Result<PoolUsage> pool() = 0;
   /// Makes the pool so large while it is in use. Error: `invalid_argument` where it is larger already.
@@ -88,18 +90,21 @@ class Backend {
   virtual Result<void> create(const Volume& volume) = 0;
   /// Where its files are, to write. Error: `volume_missing`.
   virtual Result<std::string> mount(const Volume& volume) = 0;
-  /// Makes what was written durable, unmounts and deactivates. Errors: `volume_busy` where somebody uses it,
-  /// `pool_full` where not everything could be written.
+  /// Makes what was written durable, unmounts and deactivates. Errors: `volume_missing`, `volume_busy` where
+  /// somebody uses it, `pool_full` or `volume_failed` where not everything could be written. The volume is
+  /// incomplete then, and every repeat says so until it is made anew.
   virtual Result<void> unmount(const Volume& volume) = 0;
-  /// `origin` must not be mounted. Errors: `volume_missing` for the origin, `volume_exists`, `pool_full`.
+  /// `copy` is at least as large as `origin`. Errors: `volume_busy` while the origin is mounted,
+  /// `volume_missing` for the origin, `volume_exists`, `pool_full`.
   virtual Result<void> snapshot(const Volume& origin, const Volume& copy) = 0;
   /// Makes it usable and says where: a block device, or a directory. Error: `volume_missing`.
   virtual Result<std::string> activate(const Volume& volume) = 0;
-  /// Error: `volume_busy`.
+  /// Nothing where there is none. Error: `volume_busy`.
   virtual Result<void> deactivate(const Volume& volume) = 0;
   /// Unmounts, deactivates and deletes it; nothing where there is none. Error: `volume_busy`.
   virtual Result<void> remove(std::uint32_t id) = 0;
 
+  /// Nothing where the id is not there or belongs to another marker.
   virtual Result<std::optional<FoundVolume>> find(const Volume& volume) = 0;
   /// Everything in the pool, also what is not active.
   virtual Result<std::vector<FoundVolume>> list() = 0;

@@ -17,7 +17,7 @@
 #include "images/backend/shelf.hpp"
 #include "images/backend/tree.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 namespace {
 
 constexpr std::string_view kTree = "tree";
@@ -155,8 +155,8 @@ class BtrfsContent final : public MarkedContent {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_btrfs_backend(BackendOptions options, Step step) {
-  return std::make_unique<Shelf>(std::make_unique<BtrfsContent>(options, step), step);
+std::unique_ptr<Backend> make_btrfs_backend(const BackendOptions& options, const Step& step) {
+  return std::make_unique<Shelf>(std::make_unique<BtrfsContent>(options, step), options.log, step);
 }
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

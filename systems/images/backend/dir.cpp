@@ -10,7 +10,7 @@
 #include "images/backend/shelf.hpp"
 #include "images/backend/tree.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 namespace {
 
 class DirContent final : public MarkedContent {
@@ -73,8 +73,8 @@ class DirContent final : public MarkedContent {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_dir_backend(BackendOptions options, Step step) {
-  return std::make_unique<Shelf>(std::make_unique<DirContent>(std::move(options.root), step), step);
+std::unique_ptr<Backend> make_dir_backend(const BackendOptions& options, const Step& step) {
+  return std::make_unique<Shelf>(std::make_unique<DirContent>(options.root, step), options.log, step);
 }
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

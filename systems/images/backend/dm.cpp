@@ -13,7 +13,7 @@
 #include <cstring>
 #include <sstream>
 
-namespace pawl::images {
+namespace pawl::images::pools {
 namespace {
 
 constexpr const char* kControl = "/dev/mapper/control";
@@ -252,4 +252,4 @@ Result<std::string> named_node(const DeviceMapper::Info& info) {
   return link;
 }
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

@@ -20,7 +20,7 @@
 #include "pawl/error.hpp"
 #include "pawl/time.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 
 inline constexpr std::uint64_t kSectorBytes = 512;
 
@@ -74,4 +74,4 @@ Result<std::string> device_node(const DeviceMapper::Info& info);
 /// "/dev/mapper/<name>", leading to the node.
 Result<std::string> named_node(const DeviceMapper::Info& info);
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

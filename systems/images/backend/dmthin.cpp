@@ -13,7 +13,7 @@
 #include "images/backend/volume.hpp"
 #include "pawl/codec.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 namespace {
 
 /// What a call finds about one volume before it does anything.
@@ -26,16 +26,19 @@ struct ThinFound {
   Spoilt spoilt = Spoilt::no;
 };
 
-/// <root>/spoilt/<id>: not everything that was written into it is there.
-struct SpoiltRecord {
+/// <root>/writing/<id>: it was mounted and has not been unmounted well since. Its mode says what went wrong.
+struct WritingRecord {
   std::string marker;
-  Spoilt spoilt = Spoilt::no;
 };
 
 class DmThin final : public Backend {
  public:
   DmThin(const BackendOptions& options, const Step& step)
-      : root_(options.root), patience_(options.patience), step_(step), volumes_(options, step) {}
+      : root_(options.root),
+        patience_(options.patience),
+        log_(options.log),
+        step_(step),
+        volumes_(options, step) {}
 
   std::string_view name() const override { return "dmthin"; }
 
@@ -56,11 +59,11 @@ class DmThin final : public Backend {
 
  private:
   std::string point(std::uint32_t id) const { return fmt::format("{}/mnt/{}", root_, id); }
-  std::string spoilt_file(std::uint32_t id) const { return fmt::format("{}/spoilt/{}", root_, id); }
+  std::string writing_file(std::uint32_t id) const { return fmt::format("{}/writing/{}", root_, id); }
 
   Result<void> ready();
   Result<void> open_pool();
-  Result<SpoiltRecord> spoilt(std::uint32_t id) const;
+  Result<Spoilt> spoilt(std::uint32_t id, std::string_view marker) const;
   Result<ThinFound> inspect(const Volume& volume);
   Result<ThinFound> whole(const Volume& volume);
   Result<bool> claim(const Volume& volume, const std::function<Result<void>()>& make);
@@ -71,9 +74,11 @@ class DmThin final : public Backend {
   Result<bool> is_used(const ThinFound& found) const;
   Result<FoundVolume> describe(std::uint32_t id, const std::optional<ThinDevice>& device);
   Result<void> flush(std::uint32_t id);
+  Result<void> forget_writing(std::uint32_t id) const;
 
   const std::string root_;
   const Duration patience_;
+  Logger log_;
   Step step_;
   std::mutex turn_;  ///< control operations take turns; writing and flushing data do not
   std::optional<DeviceMapper> mapper_;
@@ -87,7 +92,7 @@ Result<void> DmThin::open_pool() {
     PAWL_TRY(mapper_, DeviceMapper::open());
   }
   PAWL_CHECK(make_directories(root_ + "/mnt"));
-  PAWL_CHECK(make_directories(root_ + "/spoilt"));
+  PAWL_CHECK(make_directories(root_ + "/writing"));
   PAWL_CHECK(volumes_.pool().attach(*mapper_));
   PAWL_CHECK(volumes_.tidy(*mapper_));
   ready_ = true;
@@ -140,17 +145,17 @@ Result<void> DmThin::extend(std::uint64_t bytes) {
   return volumes_.pool().extend(*mapper_, bytes);
 }
 
-Result<SpoiltRecord> DmThin::spoilt(std::uint32_t id) const {
-  PAWL_TRY(const auto text, read_file(spoilt_file(id)));
-  if (!text) return SpoiltRecord{};
-  return decode<SpoiltRecord>(*text);
+Result<Spoilt> DmThin::spoilt(std::uint32_t id, std::string_view marker) const {
+  PAWL_TRY(const auto text, read_file(writing_file(id)));
+  if (!text) return Spoilt::no;
+  PAWL_TRY(const auto record, decode<WritingRecord>(*text));
+  return record.marker == marker ? noted_spoilt(writing_file(id)) : Spoilt::no;
 }
 
 Result<ThinFound> DmThin::inspect(const Volume& volume) {
   using enum ThinFound::What;
   ThinFound found;
-  PAWL_TRY(const auto spoiling, spoilt(volume.id));
-  if (spoiling.marker == volume.marker) found.spoilt = spoiling.spoilt;
+  PAWL_TRY(found.spoilt, spoilt(volume.id, volume.marker));
   PAWL_TRY(auto device, volumes_.device(*mapper_, volume.id));
   if (device && device->info.live) {
     found.what = device->marker == volume.marker ? ours : other;
@@ -203,6 +208,7 @@ Result<bool> DmThin::claim(const Volume& volume, const std::function<Result<void
   PAWL_TRY(const auto found, inspect(volume));
   if (found.what == ThinFound::What::other) return fail(taken_volume(volume, found.marker));
   if (found.what == ThinFound::What::ours && found.spoilt == Spoilt::no) return false;
+  log_.info("what an interrupted call has left is cleared", {{"volume", volume.id}});
   PAWL_CHECK(erase(volume.id));
   // Asked again: what was cleared may be what has filled the pool.
   PAWL_CHECK(volumes_.pool().check_room(*mapper_));
@@ -216,8 +222,12 @@ Result<void> DmThin::erase(std::uint32_t id) {
   step_("unmount");
   PAWL_CHECK(volumes_.deactivate(*mapper_, id));
   PAWL_CHECK(volumes_.erase(*mapper_, id));
-  if (::unlink(spoilt_file(id).c_str()) == 0 || errno == ENOENT) return {};
-  return fail(system_error("remove", spoilt_file(id)));
+  return forget_writing(id);
+}
+
+Result<void> DmThin::forget_writing(std::uint32_t id) const {
+  if (::unlink(writing_file(id).c_str()) == 0 || errno == ENOENT) return {};
+  return fail(system_error("remove", writing_file(id)));
 }
 
 Result<void> DmThin::fill(const Volume& volume) {
@@ -324,6 +334,10 @@ Result<void> DmThin::deactivate(const Volume& volume) {
 Result<std::string> DmThin::mount(const Volume& volume) {
   PAWL_TRY(const auto device, activate(volume));
   const VolumeLocks::Hold hold(locks_, {volume.id});
+  // There before the first write, so that noting a failure needs no space.
+  PAWL_TRY(const auto text, encode(WritingRecord{.marker = volume.marker}));
+  PAWL_CHECK(write_file(writing_file(volume.id), text));
+  step_("note that it is written to");
   PAWL_CHECK(mount_device(device, point(volume.id), "ext4", kExt4Settings));
   step_("mount");
   return point(volume.id);
@@ -351,9 +365,10 @@ Result<void> DmThin::unmount(const Volume& volume) {
   if (const auto flushed = flush(volume.id); !flushed) {
     // Written down before it is unmounted: a repeat must not find it unmounted and call it good.
     found.spoilt = flushed.error().code() == Code::pool_full ? Spoilt::pool_full : Spoilt::volume_failed;
-    PAWL_TRY(const auto text, encode(SpoiltRecord{.marker = volume.marker, .spoilt = found.spoilt}));
-    PAWL_CHECK(write_file(spoilt_file(volume.id), text));
-    step_("record that it is spoilt");
+    log_.error("not everything could be written into a volume",
+               {{"volume", volume.id}, {"error", flushed.error().to_string()}});
+    PAWL_CHECK(note_spoilt(writing_file(volume.id), found.spoilt));
+    step_("note that it is spoilt");
   }
   step_("flush");
   PAWL_CHECK(unmount_device(point(volume.id), patience_));
@@ -361,7 +376,7 @@ Result<void> DmThin::unmount(const Volume& volume) {
   const std::lock_guard lock(turn_);
   PAWL_CHECK(volumes_.deactivate(*mapper_, volume.id));
   if (found.spoilt != Spoilt::no) return fail(spoilt_volume(volume, found.spoilt));
-  return {};
+  return forget_writing(volume.id);
 }
 
 Result<void> DmThin::remove(std::uint32_t id) {
@@ -375,14 +390,14 @@ Result<void> DmThin::remove(std::uint32_t id) {
 
 Result<FoundVolume> DmThin::describe(std::uint32_t id, const std::optional<ThinDevice>& device) {
   FoundVolume volume{.id = id, .complete = false};
-  PAWL_TRY(const auto spoiling, spoilt(id));
   if (device && device->info.live) {
     PAWL_TRY(volume.path, named_node(device->info));
     PAWL_TRY(volume.mounted, is_mounted_anywhere(volume.path));
     volume.name = device->info.name;
     volume.marker = device->marker;
     volume.active = true;
-    volume.complete = spoiling.marker != volume.marker;
+    PAWL_TRY(const auto state, spoilt(id, volume.marker));
+    volume.complete = state == Spoilt::no;
     return volume;
   }
   PAWL_TRY(const auto face, volumes_.look(*mapper_, id));
@@ -390,7 +405,8 @@ Result<FoundVolume> DmThin::describe(std::uint32_t id, const std::optional<ThinD
   if (face->label && face->label->id == id) {
     volume.name = face->label->name;
     volume.marker = face->label->marker;
-    volume.complete = spoiling.marker != volume.marker;
+    PAWL_TRY(const auto state, spoilt(id, volume.marker));
+    volume.complete = state == Spoilt::no;
   } else if (!face->label) {
     volume.marker = face->ext4_marker;
   }
@@ -432,8 +448,8 @@ Result<std::vector<VolumeUsage>> DmThin::usage() {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_dmthin_backend(BackendOptions options, Step step) {
+std::unique_ptr<Backend> make_dmthin_backend(const BackendOptions& options, const Step& step) {
   return std::make_unique<DmThin>(options, step);
 }
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

@@ -3,7 +3,7 @@
 
 #include "images/backend/os.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 
 Result<void> make_ext4(const std::string& target, const Volume& volume) {
   // No blocks set aside for the superuser, and the smallest journal: with the usual one, an empty volume of
@@ -13,4 +13,4 @@ Result<void> make_ext4(const std::string& target, const Volume& volume) {
   return {};
 }
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

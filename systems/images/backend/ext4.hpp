@@ -5,7 +5,7 @@
 
 #include "images/backend/backend.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 
 /// Makes an empty file system with the marker as its UUID. `target` is a device or a file that reads as
 /// zeros.
@@ -14,4 +14,4 @@ Result<void> make_ext4(const std::string& target, const Volume& volume);
 /// How it is mounted: nothing is discarded behind our back, and an error stops writing at once.
 inline constexpr const char* kExt4Settings = "errors=remount-ro";
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

@@ -14,7 +14,7 @@
 
 #include "images/backend/os.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 namespace {
 
 constexpr int kLoopMajor = 7;
@@ -73,8 +73,11 @@ Result<std::optional<std::string>> find_loop(const std::string& file) {
   for (const auto& name : names) {
     if (!name.starts_with("loop") || !exists("/sys/block/" + name + "/loop/backing_file")) continue;
     auto path = "/dev/" + name;
-    PAWL_TRY(const auto device, open_loop(path, std::stoi(name.substr(4)), O_RDONLY));
-    PAWL_TRY(const auto behind, is_behind(device.get(), status));
+    // Devices of others come and go while they are looked at.
+    const auto device = open_loop(path, std::stoi(name.substr(4)), O_RDONLY);
+    if (!device && device.error().code() == Code::volume_failed) continue;
+    if (!device) return fail(device.error());
+    PAWL_TRY(const auto behind, is_behind(device->get(), status));
     if (behind) return path;
   }
   return std::nullopt;
@@ -119,4 +122,4 @@ Result<void> resize_loop(const std::string& file) {
   return {};
 }
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

@@ -10,7 +10,7 @@
 #include "pawl/error.hpp"
 #include "pawl/time.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 
 /// The device whose backing file this is, e.g. "/dev/loop3"; nothing where there is none.
 Result<std::optional<std::string>> find_loop(const std::string& file);
@@ -24,4 +24,4 @@ Result<void> detach_loop(const std::string& file, Duration patience);
 /// Lets the device of this file know that the file has grown; nothing where there is none.
 Result<void> resize_loop(const std::string& file);
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

@@ -6,7 +6,7 @@
 #include "images/backend/os.hpp"
 #include "images/backend/shelf.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 
 /// Volumes that are directories named "tree": nothing in the kernel says whether one is in use, so
 /// volume.json does.
@@ -55,4 +55,4 @@ class MarkedContent : public Content {
   Step step_;
 };
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

@@ -13,7 +13,7 @@
 
 #include "images/backend/os.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 namespace {
 
 /// The kernel writes blanks and the like as three octal digits.
@@ -115,4 +115,4 @@ Result<void> unmount_device(const std::string& point, Duration patience) {
   return {};
 }
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

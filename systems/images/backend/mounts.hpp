@@ -9,7 +9,7 @@
 #include "pawl/error.hpp"
 #include "pawl/time.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 
 struct Mounted {
   unsigned major = 0;
@@ -35,4 +35,4 @@ Result<void> mount_device(const std::string& device, const std::string& point, c
 /// nothing is mounted. Error: `volume_busy` where somebody uses it for longer than `patience`.
 Result<void> unmount_device(const std::string& point, Duration patience);
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

@@ -7,7 +7,7 @@
 #include "images/backend/backend.hpp"
 #include "images/backend/steps.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 namespace {
 
 constexpr std::uint64_t kSmallestPool = std::uint64_t{64} << 20U;
@@ -19,11 +19,7 @@ bool in_pool_name(char c) {
 
 }  // namespace
 
-Result<std::unique_ptr<Backend>> open_backend(BackendOptions options) {
-  return open_backend(std::move(options), [](std::string_view) {});
-}
-
-Result<std::unique_ptr<Backend>> open_backend(BackendOptions options, Step step) {
+Result<std::unique_ptr<Backend>> open_backend(BackendOptions options, const Step& step) {
   if (options.root.empty())
     return fail(Code::invalid_argument, "the pool needs a directory of its own (root)");
   // Mount points are compared with what the kernel shows, which is absolute and without links.
@@ -48,15 +44,23 @@ Result<std::unique_ptr<Backend>> open_backend(BackendOptions options, Step step)
   }
   switch (options.kind) {
     case BackendKind::dir:
-      return make_dir_backend(std::move(options), std::move(step));
+      return make_dir_backend(options, step);
     case BackendKind::reflink:
-      return make_reflink_backend(std::move(options), std::move(step));
+      return make_reflink_backend(options, step);
     case BackendKind::btrfs:
-      return make_btrfs_backend(std::move(options), std::move(step));
+      return make_btrfs_backend(options, step);
     case BackendKind::dmthin:
-      return make_dmthin_backend(std::move(options), std::move(step));
+      return make_dmthin_backend(options, step);
   }
   return fail(Code::invalid_argument, "an unknown kind of pool");
+}
+
+}  // namespace pawl::images::pools
+
+namespace pawl::images {
+
+Result<std::unique_ptr<Backend>> open_backend(BackendOptions options) {
+  return pools::open_backend(std::move(options), [](std::string_view) {});
 }
 
 }  // namespace pawl::images

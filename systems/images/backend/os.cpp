@@ -18,13 +18,13 @@
 #include <thread>
 #include <utility>
 
-namespace pawl::images {
+namespace pawl::images::pools {
 namespace {
 
 constexpr std::size_t kOutputLimit = std::size_t{16} << 20U;
 constexpr auto kLongestPause = std::chrono::milliseconds(100);
 
-Code code_of(int number) {
+Code code_of_errno(int number) {
   switch (number) {
     case ENOSPC:
     case EDQUOT:
@@ -115,7 +115,7 @@ Descriptor::~Descriptor() {
 int Descriptor::release() { return std::exchange(number_, -1); }
 
 Error system_error(std::string_view doing, std::string_view what, int number) {
-  return {code_of(number),
+  return {code_of_errno(number),
           fmt::format("cannot {} {}: {}", doing, what, std::generic_category().message(number)),
           {{"errno", std::to_string(number)}}};
 }
@@ -244,4 +244,4 @@ int while_busy(Duration patience, const std::function<int()>& attempt) {
   }
 }
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

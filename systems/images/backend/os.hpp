@@ -15,7 +15,7 @@
 #include "pawl/error.hpp"
 #include "pawl/time.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 
 /// Owns a file descriptor. Not thread-safe.
 class Descriptor {
@@ -71,4 +71,4 @@ Result<std::string> run_program(const std::vector<std::string>& arguments);
 /// over. It is called at least once.
 int while_busy(Duration patience, const std::function<int()>& attempt);
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

@@ -11,7 +11,7 @@
 #include "images/backend/mounts.hpp"
 #include "images/backend/os.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 
 Result<void> make_sparse(const std::string& path, std::uint64_t bytes) {
   PAWL_TRY(const auto file, open_file(path, O_WRONLY | O_CREAT | O_TRUNC, 0600));
@@ -94,4 +94,4 @@ Result<void> PoolFile::grow(std::uint64_t bytes) {
   return {};
 }
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

@@ -10,7 +10,7 @@
 #include "images/backend/backend.hpp"
 #include "images/backend/steps.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 
 /// Thread-safe as far as its callers take turns with attach, detach and grow.
 class PoolFile {
@@ -46,4 +46,4 @@ class PoolFile {
 /// Makes a sparse file of this size, durable.
 Result<void> make_sparse(const std::string& path, std::uint64_t bytes);
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

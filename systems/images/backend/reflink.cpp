@@ -19,7 +19,7 @@
 #include "images/backend/shelf.hpp"
 #include "images/backend/tree.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 namespace {
 
 /// Volumes promise more than the pool has, so a part of it is kept back for those that are in use.
@@ -176,8 +176,8 @@ class ReflinkContent final : public Content {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_reflink_backend(BackendOptions options, Step step) {
-  return std::make_unique<Shelf>(std::make_unique<ReflinkContent>(options, step), step);
+std::unique_ptr<Backend> make_reflink_backend(const BackendOptions& options, const Step& step) {
+  return std::make_unique<Shelf>(std::make_unique<ReflinkContent>(options, step), options.log, step);
 }
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

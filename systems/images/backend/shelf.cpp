@@ -10,7 +10,7 @@
 #include "images/backend/os.hpp"
 #include "pawl/codec.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 namespace {
 
 constexpr std::string_view kMaking = ".making";
@@ -42,10 +42,12 @@ Result<void> write_record(const std::string& place, const VolumeRecord& record) 
 }
 
 Result<std::optional<VolumeRecord>> read_record(const std::string& place) {
-  PAWL_TRY(const auto text, read_file(place + "/volume.json"));
+  const auto file = place + "/volume.json";
+  PAWL_TRY(const auto text, read_file(file));
   if (!text) return std::nullopt;
   auto record = decode<VolumeRecord>(*text);
   if (!record) return std::nullopt;
+  if (record->spoilt == Spoilt::no) record->spoilt = noted_spoilt(file);
   return *std::move(record);
 }
 
@@ -116,6 +118,7 @@ Result<Shelf::Room> Shelf::make_room(const Volume& volume) {
   if (!exists(making)) return Room::clear;
   PAWL_TRY(const auto begun, read_record(making));
   if (begun && begun->marker != volume.marker) return fail(taken_volume(volume, begun->marker));
+  log_.info("what an interrupted call has left is cleared", {{"volume", volume.id}, {"path", making}});
   PAWL_CHECK(content_->erase(making));
   step_("clear what was interrupted");
   return Room::clear;
@@ -182,8 +185,10 @@ Result<void> Shelf::unmount(const Volume& volume) {
   if (auto flushed = content_->flush(at, record); !flushed) {
     // Written down before it is unmounted: a repeat must not find it unmounted and call it good.
     record.spoilt = flushed.error().code() == Code::pool_full ? Spoilt::pool_full : Spoilt::volume_failed;
-    PAWL_CHECK(write_record(at, record));
-    step_("record that it is spoilt");
+    log_.error("not everything could be written into a volume",
+               {{"volume", volume.id}, {"error", flushed.error().to_string()}});
+    PAWL_CHECK(note_spoilt(at + "/volume.json", record.spoilt));
+    step_("note that it is spoilt");
   }
   step_("flush");
   PAWL_CHECK(content_->unmount(at, record));
@@ -302,4 +307,4 @@ Result<std::vector<VolumeUsage>> Shelf::usage() {
   return used;
 }
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

@@ -18,7 +18,7 @@
 #include "images/backend/steps.hpp"
 #include "images/backend/volume.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 
 /// What volume.json holds.
 struct VolumeRecord {
@@ -76,7 +76,8 @@ class Content {
 /// Thread-safe.
 class Shelf final : public Backend {
  public:
-  Shelf(std::unique_ptr<Content> content, Step step) : content_(std::move(content)), step_(std::move(step)) {}
+  Shelf(std::unique_ptr<Content> content, Logger log, Step step)
+      : content_(std::move(content)), log_(std::move(log)), step_(std::move(step)) {}
 
   std::string_view name() const override { return content_->name(); }
   Result<void> attach() override;
@@ -106,9 +107,10 @@ class Shelf final : public Backend {
   Result<FoundVolume> found(const std::string& name, std::uint32_t id);
 
   std::unique_ptr<Content> content_;
+  Logger log_;
   Step step_;
   std::mutex pool_;  ///< for attach, detach and extend
   VolumeLocks locks_;
 };
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

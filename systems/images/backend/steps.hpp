@@ -9,17 +9,17 @@
 
 #include "images/backend/backend.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 
 /// Called after each operation that changes something outside the process, with its name.
 using Step = std::function<void(std::string_view)>;
 
 /// As `open_backend`, with a hook.
-Result<std::unique_ptr<Backend>> open_backend(BackendOptions options, Step step);
+Result<std::unique_ptr<Backend>> open_backend(BackendOptions options, const Step& step);
 
-std::unique_ptr<Backend> make_dir_backend(BackendOptions options, Step step);
-std::unique_ptr<Backend> make_reflink_backend(BackendOptions options, Step step);
-std::unique_ptr<Backend> make_btrfs_backend(BackendOptions options, Step step);
-std::unique_ptr<Backend> make_dmthin_backend(BackendOptions options, Step step);
+std::unique_ptr<Backend> make_dir_backend(const BackendOptions& options, const Step& step);
+std::unique_ptr<Backend> make_reflink_backend(const BackendOptions& options, const Step& step);
+std::unique_ptr<Backend> make_btrfs_backend(const BackendOptions& options, const Step& step);
+std::unique_ptr<Backend> make_dmthin_backend(const BackendOptions& options, const Step& step);
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

@@ -11,7 +11,7 @@
 #include "images/backend/os.hpp"
 #include "pawl/codec.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 namespace {
 
 constexpr std::string_view kLabelMagic = "pawl volume 1\n";
@@ -64,4 +64,4 @@ Result<void> write_label(const std::string& device, const Volume& volume) {
   return {};
 }
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

@@ -12,7 +12,7 @@
 
 #include "images/backend/backend.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 
 /// How much of a volume is read to recognise it.
 inline constexpr std::uint64_t kLabelRead = 4096;
@@ -35,4 +35,4 @@ Result<ThinFace> read_face(const std::string& device);
 /// Durable when it returns.
 Result<void> write_label(const std::string& device, const Volume& volume);
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

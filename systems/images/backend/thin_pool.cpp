@@ -16,7 +16,7 @@
 #include "images/backend/pool_file.hpp"
 #include "pawl/codec.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 namespace {
 
 constexpr std::size_t kSuperblock = 4096;
@@ -177,9 +177,11 @@ Result<void> ThinPool::attach(const DeviceMapper& mapper) {
     if (there->suspended) PAWL_CHECK(mapper.resume(name_));
     return {};
   }
+  // An interrupted call has left it without a live table; it may hold the metadata open already.
+  if (there) PAWL_CHECK(mapper.remove(name_, patience_));
   PAWL_TRY(const bool made, prepare());
   if (made) PAWL_CHECK(check_metadata());
-  if (!there) PAWL_CHECK(mapper.create(name_, uuid()));
+  PAWL_CHECK(mapper.create(name_, uuid()));
   step_("create the pool");
   PAWL_TRY(const auto target, table());
   PAWL_CHECK(mapper.load(name_, target));
@@ -240,4 +242,4 @@ Result<DeviceMapper::Target> ThinPool::thin(const DeviceMapper& mapper, std::uin
       .read_only = read_only};
 }
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

@@ -13,7 +13,7 @@
 #include "images/backend/dm.hpp"
 #include "images/backend/steps.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 
 /// What the kernel says about a pool.
 struct ThinStatus {
@@ -78,4 +78,4 @@ class ThinPool {
   std::string metadata_;
 };
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

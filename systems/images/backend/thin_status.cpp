@@ -7,7 +7,7 @@
 #include "images/backend/os.hpp"
 #include "images/backend/thin_pool.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 namespace {
 
 constexpr std::uint64_t kMetadataBlock = 4096;
@@ -107,4 +107,4 @@ Result<std::vector<VolumeUsage>> ThinPool::volumes(const DeviceMapper& mapper, b
   return fail(Code::volume_failed, fmt::format("thin_ls wrote something that makes no sense: {}", *listed));
 }
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

@@ -9,7 +9,7 @@
 #include "images/backend/os.hpp"
 #include "images/backend/volume.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 namespace {
 
 constexpr std::string_view kPassing = "passing";
@@ -131,4 +131,4 @@ Result<void> ThinVolumes::erase(const DeviceMapper& mapper, std::uint32_t id) co
   return erased;
 }
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

@@ -16,7 +16,7 @@
 #include "images/backend/thin_label.hpp"
 #include "images/backend/thin_pool.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 
 struct ThinDevice {
   DeviceMapper::Info info;
@@ -59,4 +59,4 @@ class ThinVolumes {
   ThinPool pool_;
 };
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

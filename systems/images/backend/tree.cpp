@@ -14,7 +14,7 @@
 #include "images/backend/os.hpp"
 #include "images/backend/tree_entries.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 namespace {
 
 struct CloseStream {
@@ -97,4 +97,4 @@ Result<std::uint64_t> tree_bytes(const std::string& path) {
   return bytes_in(directory.get(), path, counted);
 }
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

@@ -8,7 +8,7 @@
 
 #include "pawl/error.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 
 /// Copies what is in the directory `from` into the directory `to`, which is there and empty: contents (shared
 /// where the file system can, holes kept), hard links among them, modes, times, extended attributes and
@@ -23,4 +23,4 @@ Result<void> remove_tree(const std::string& path);
 /// Bytes that its files take up on the disk; a file with several names counts once.
 Result<std::uint64_t> tree_bytes(const std::string& path);
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

@@ -18,7 +18,7 @@
 #include "images/backend/tree.hpp"
 #include "images/backend/tree_entries.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 namespace {
 
 /// An entry on both sides. `path` is its name from the root, for messages and for hard links.
@@ -42,7 +42,7 @@ class TreeCopy {
   Result<void> directory(int from, int to, const std::string& path) {
     PAWL_TRY(const auto names, entries_of(from, path));
     for (const auto& name : names) {
-      CopyEntry entry{from, to, name, path.empty() ? name : path + "/" + name, {}};
+      CopyEntry entry{from, to, name, path.empty() ? name : fmt::format("{}/{}", path, name), {}};
       if (::fstatat(from, name.c_str(), &entry.status, AT_SYMLINK_NOFOLLOW) != 0) {
         return fail(system_error("look at", entry.path));
       }
@@ -208,4 +208,4 @@ Result<void> copy_tree(const std::string& from, const std::string& to) {
   return copy.dress(top);
 }
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

@@ -6,9 +6,9 @@
 
 #include "pawl/error.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 
 /// The names in an open directory, without "." and "..". `path` is for messages.
 Result<std::vector<std::string>> entries_of(int directory, const std::string& path);
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

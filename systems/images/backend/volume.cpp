@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "images/backend/volume.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 
-namespace pawl::images {
+#include "images/backend/os.hpp"
+
+namespace pawl::images::pools {
 namespace {
 
 constexpr std::size_t kLongestVolumeName = 127;
@@ -17,6 +22,18 @@ bool in_volume_name(char c) {
 
 bool in_marker(char c, char shape) {
   return shape == '-' ? c == '-' : (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+mode_t mode_of(Spoilt spoilt) {
+  switch (spoilt) {
+    case Spoilt::no:
+      return 0600;
+    case Spoilt::pool_full:
+      return 0400;
+    case Spoilt::volume_failed:
+      return 0440;
+  }
+  return 0600;
 }
 
 }  // namespace
@@ -79,6 +96,21 @@ Error spoilt_volume(const Volume& volume, Spoilt spoilt) {
           {{"volume", std::to_string(volume.id)}}};
 }
 
+Result<void> note_spoilt(const std::string& file, Spoilt spoilt) {
+  PAWL_TRY(const auto opened, open_file(file, O_RDONLY));
+  if (::fchmod(opened.get(), mode_of(spoilt)) == 0 && ::fsync(opened.get()) == 0) return {};
+  return fail(system_error("note in the mode of", file));
+}
+
+Spoilt noted_spoilt(const std::string& file) {
+  struct stat status{};
+  if (::stat(file.c_str(), &status) != 0) return Spoilt::no;
+  for (const auto spoilt : {Spoilt::pool_full, Spoilt::volume_failed}) {
+    if ((status.st_mode & 07777U) == mode_of(spoilt)) return spoilt;
+  }
+  return Spoilt::no;
+}
+
 VolumeLocks::Hold::Hold(VolumeLocks& locks, std::set<std::uint32_t> ids)
     : locks_(locks), ids_(std::move(ids)) {
   std::unique_lock lock(locks_.mutex_);
@@ -96,4 +128,4 @@ VolumeLocks::Hold::~Hold() {
   locks_.freed_.notify_all();
 }
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools

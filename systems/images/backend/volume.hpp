@@ -12,7 +12,7 @@
 
 #include "images/backend/backend.hpp"
 
-namespace pawl::images {
+namespace pawl::images::pools {
 
 /// Its id, name, size and marker are as the header says. Error: `invalid_argument`.
 Result<void> check_volume(const Volume& volume);
@@ -25,8 +25,14 @@ Error missing_volume(const Volume& volume, std::string_view why);
 /// `volume_exists`.
 Error taken_volume(const Volume& volume, std::string_view other_marker);
 
-/// What becomes of a volume into which not everything could be written. The texts are kept on disk.
+/// What becomes of a volume into which not everything could be written.
 enum class Spoilt : std::uint8_t { no, pool_full, volume_failed };
+
+/// Notes it in the mode of a file: that needs no space, of which there may be none left. Durable when it
+/// returns.
+Result<void> note_spoilt(const std::string& file, Spoilt spoilt);
+/// What was noted; `no` where there is no such file.
+Spoilt noted_spoilt(const std::string& file);
 
 /// The error of a volume that is spoilt.
 Error spoilt_volume(const Volume& volume, Spoilt spoilt);
@@ -53,4 +59,4 @@ class VolumeLocks {
   std::set<std::uint32_t> held_;
 };
 
-}  // namespace pawl::images
+}  // namespace pawl::images::pools
