@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A kernel with a device mapper, as a process: User Mode Linux. The guest's root is the host's tree, read-only, so
 the host's programs and this build's tests run in it unchanged; what it writes goes to memory and to its disks."""
+import ctypes
 import os
 import pathlib
 import pwd
@@ -33,6 +34,12 @@ busybox poweroff -f
 """
 
 
+def end_with_parent():
+    """Called in the guest's process: it ends when this script is killed."""
+    set_death_signal = 1
+    ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
+
+
 def missing_program():
     """The first program that is not installed, or None."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
@@ -40,7 +47,8 @@ def missing_program():
 
 
 def skip_without_uml():
-    """Ends the script visibly where it cannot run."""
+    """Ends the script visibly where it cannot run; makes it clean up when it is asked to end."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     missing = missing_program()
     if missing:
         print(f"skipped: {missing} is not installed (Debian: user-mode-linux, thin-provisioning-tools, busybox)")
@@ -69,20 +77,22 @@ class Guest:
     """A folder with three disks that keep their contents from boot to boot, and the program to be tested."""
 
     def __init__(self, program, preload=None, data_mib=640, metadata_mib=8):
-        # In memory: a guest that is killed loses what it has not written, not what its host has not.
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="pawl-uml-"))
+        # In memory: a guest that is killed loses what it has not written, not what its host has not. The guest
+        # sees them as disks only, because its own /dev lies over this one.
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="pawl-uml-", dir=memory))
+        self.disks = pathlib.Path(tempfile.mkdtemp(prefix="pawl-uml-", dir=memory))
         self.program = self.folder / "program"
         shutil.copy(program, self.program)
         for name, mib in (("data.img", data_mib), ("metadata.img", metadata_mib), ("root.img", 64)):
-            with open(self.folder / name, "wb") as disk:
+            with open(self.disks / name, "wb") as disk:
                 disk.truncate(mib << 20)
         self.process = None
         self.preload = preload
         # The guest needs nothing of the host but reading: it runs as nobody where that can be arranged.
         self.user = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
         if self.user:
-            for path in [self.folder, *self.folder.iterdir()]:
+            for path in [self.folder, *self.folder.iterdir(), self.disks, *self.disks.iterdir()]:
                 os.chown(path, self.user.pw_uid, self.user.pw_gid)
 
     def __enter__(self):
@@ -90,7 +100,8 @@ class Guest:
 
     def __exit__(self, *_):
         self.kill()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        for path in (self.folder, self.disks):
+            shutil.rmtree(path, ignore_errors=True)
 
     def start(self, commands, modules):
         """Boots; `commands` is a shell script, whose status is the result."""
@@ -99,8 +110,8 @@ class Guest:
         init.write_text(INIT.format(insmod=insmod, commands=commands))
         init.chmod(0o755)
         command = [shutil.which(KERNEL) or KERNEL, "mem=1024M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/",
-                   "ro", f"init={init}", f"ubdb={self.folder}/data.img", f"ubdc={self.folder}/metadata.img",
-                   f"ubdd={self.folder}/root.img",
+                   "ro", f"init={init}", f"ubdb={self.disks}/data.img", f"ubdc={self.disks}/metadata.img",
+                   f"ubdd={self.disks}/root.img",
                    "con=null", "con0=fd:0,fd:1", "quiet"]
         environment = {"TMPDIR": "/dev/shm", "HOME": str(self.folder), "PATH": "/usr/bin:/bin"}
         if self.preload:
@@ -109,7 +120,7 @@ class Guest:
         # A group of its own, because the kernel is several processes, all of which must end with it.
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, env=environment,
-                                        start_new_session=True, text=True, errors="replace", **identity)
+                                        preexec_fn=end_with_parent, start_new_session=True, text=True, errors="replace", **identity)
 
     def kill(self):
         """A power cut."""
