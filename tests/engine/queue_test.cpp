@@ -123,10 +123,18 @@ TEST_F(QueueTest, AHandlerSeesTheDataOfItsInstance) {
 TEST_F(QueueTest, AnInstanceKeepsItsTurnThroughAllItsWork) {
   begin();
   for (const auto* key : {"a", "b", "c"}) start(key, {.queue = "line"});
-  EXPECT_EQ(engine().read("job", "b").value().queue->admitted, state("a") == JobState::done);
-  EXPECT_FALSE(engine().read("job", "c").value().queue->admitted);
   advance(1s);
   EXPECT_THAT(log, ElementsAre("a", "a", "b", "b", "c", "c"));
+}
+
+TEST_F(QueueTest, NobodyElseIsAdmittedWhileTheFirstInLineWorks) {
+  begin();
+  hang = true;
+  for (const auto* key : {"a", "b", "c"}) start(key, {.queue = "line"});
+  advance(1s);
+  EXPECT_TRUE(engine().read("job", "a").value().queue->admitted);
+  EXPECT_FALSE(engine().read("job", "b").value().queue->admitted);
+  EXPECT_FALSE(engine().read("job", "c").value().queue->admitted);
 }
 
 TEST_F(QueueTest, AnUnknownQueueIsRefusedWithTheKnownOnes) {
