@@ -60,6 +60,7 @@ struct Request {
   Pairs parameters{};        ///< decoded: those of the path, then those of the query; filled by the router
   std::string user{};        ///< who asks; filled by the router
   Role role = Role::anyone;  ///< what they may do; filled by the router
+  bool alone = false;        ///< no other request was under way when it came
 
   /// The first header of that name, whatever its case; empty where there is none.
   std::string_view header(std::string_view name) const noexcept;

@@ -93,10 +93,11 @@ struct SystemPlace {
   Logger log{};
 };
 
-/// Made in `main` and given to the server. The order of the calls: `settings`, `prepare`, `add_flows`, `add_machines`, `tables` and
-/// `pools` before the engine opens; `start` when it is open and the flows are attached to it, which is after
-/// interrupted work and steps have begun to run again; `routes` and `page` when the server starts; then
-/// `write_metrics` from any thread; `stop` before the flows are detached and the engine closes.
+/// Made in `main` and given to the server. The order of the calls: `settings`, `prepare`, `add_flows`,
+/// `add_machines`, `tables` and `pools` before the engine opens; `start` when it is open and the flows are
+/// attached to it, which is after interrupted work and steps have begun to run again; `routes` and `page`
+/// when the server starts; then `write_metrics` from any thread; `stop` before the flows are detached and the
+/// engine closes.
 class System {
  public:
   System() = default;

@@ -118,10 +118,11 @@ Result<http::Response> get_ephemerals(const Engine& engine, const http::Request&
   return http::json(out.take());
 }
 
-/// The engine's own thread only passes the outcome on; it is written where it is sent.
-void commit(Engine& engine, Transaction transaction, int status, http::Reply reply) {
-  engine.submit(std::move(transaction), [&engine, status, reply = std::move(reply)](
-                                            Result<std::vector<Instance>> outcome) mutable {
+/// The engine's own thread only passes the outcome on; it is written where it is sent. A request that is
+/// alone need not wake that thread.
+void commit(Engine& engine, const http::Request& request, Transaction transaction, int status,
+            http::Reply reply) {
+  auto done = [&engine, status, reply = std::move(reply)](Result<std::vector<Instance>> outcome) mutable {
     if (!outcome) return reply(fail(std::move(outcome).error()));
     http::Response response{.status = status};
     response.finish = [&engine, status, instance = std::move(outcome->front())](http::Response& made) {
@@ -129,7 +130,12 @@ void commit(Engine& engine, Transaction transaction, int status, http::Reply rep
       made = written ? *std::move(written) : to_response(written.error());
     };
     reply(std::move(response));
-  });
+  };
+  if (request.alone) {
+    engine.submit_here(std::move(transaction), std::move(done));
+  } else {
+    engine.submit(std::move(transaction), std::move(done));
+  }
 }
 
 Result<Transaction> creation(const http::Request& request) {
@@ -158,7 +164,7 @@ http::AsyncHandler committing(Engine& engine, Result<Transaction> (*make)(const 
   return [&engine, make, status](const http::Request& request, http::Reply reply) {
     auto transaction = make(request);
     if (!transaction) return reply(fail(std::move(transaction).error()));
-    commit(engine, *std::move(transaction), status, std::move(reply));
+    commit(engine, request, *std::move(transaction), status, std::move(reply));
   };
 }
 

@@ -151,6 +151,24 @@ TEST_F(EngineThreads, StoppingAnswersEverybody) {
   EXPECT_EQ(answered, 200);
 }
 
+TEST_F(EngineThreads, WhoIsAloneDoesTheWorkOnTheirOwnThread) {
+  open();
+  ASSERT_TRUE(engine->create<counter>("c"));
+  const auto here = std::this_thread::get_id();
+  bool was_here = false;
+  // The engine may be busy with something of its own at first, such as writing heads behind.
+  for (int i = 0; i < 1000 && !was_here; ++i) {
+    Gate done;
+    engine->submit_here(Transaction{}.send<counter>("c", Add{1}), [&](const auto& outcome) {
+      EXPECT_TRUE(outcome);
+      was_here = std::this_thread::get_id() == here;
+      done.open();
+    });
+    runtime.wait(done);
+  }
+  EXPECT_TRUE(was_here);
+}
+
 TEST_F(EngineThreads, ASecondOwnerIsRefusedWithTheFirst) {
   open();
   const auto second =

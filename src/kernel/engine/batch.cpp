@@ -17,7 +17,7 @@ bool EngineCore::is_refusal(Code code) {
          code == Code::too_large || code == Code::request_id_reused || code == Code::invalid_argument;
 }
 
-void EngineCore::enqueue(Request request) {
+void EngineCore::enqueue(Request request, bool here) {
   // Destroyed here, outside of the lock: what a caller's thread allocated is freed best by a caller's thread.
   std::array<Request, 2> spent;
   std::unique_lock lock(queue_mutex_);
@@ -37,7 +37,15 @@ void EngineCore::enqueue(Request request) {
     taken = std::move(spent_.back());
     spent_.pop_back();
   }
-  schedule_drain();
+  if (!here || drain_scheduled_) return schedule_drain();
+  drain_scheduled_ = true;
+  ++visitors_;  // closing waits for them
+  lock.unlock();
+  Task work = [this] { drain(); };
+  const bool done = lane_->run_here(work);
+  lock.lock();
+  if (!done && !stopped_) lane_->post(std::move(work));
+  if (--visitors_ == 0 && stopped_) visitors_gone_.notify_all();
 }
 
 /// Wakes the lane for what has just come, unless it is awake or waits for more. Called under the lock, which
@@ -86,7 +94,7 @@ bool EngineCore::wait_for_company() {
   constexpr Duration kMost = std::chrono::milliseconds(1);
   // Once for each batch.
   if (std::exchange(answered_together_, 0) < kCompany) return false;
-  const auto most = std::min(commit_time_ / 2, kMost);
+  const auto most = std::min(commit_time_.load(std::memory_order_relaxed) / 2, kMost);
   if (most <= Duration::zero()) return false;
   const std::lock_guard lock(queue_mutex_);
   if (4 * (queue_.size() + returned_.size()) >= 3 * company_ || stopped_) return false;
@@ -215,8 +223,9 @@ Result<void> EngineCore::commit_batch(Batch& batch) {
   const auto begun = runtime_.instant();
   PAWL_CHECK(store_->commit());
   runtime_.fault("engine.committed");
-  commit_time_ = runtime_.instant() - begun;
-  commit_seconds_.count(std::chrono::duration<double>(commit_time_).count());
+  const auto taken = runtime_.instant() - begun;
+  commit_time_.store(taken, std::memory_order_relaxed);
+  commit_seconds_.count(std::chrono::duration<double>(taken).count());
   batch_sizes_.count(static_cast<double>(batch.entries));
   transitions_ += batch.entries;
   ++commits_;

@@ -112,7 +112,8 @@ EngineCore::EngineCore(Runtime& runtime, Machines machines, EngineOptions option
 
 EngineCore::~EngineCore() { close(); }
 
-void EngineCore::submit(Transaction transaction, std::optional<Request::PartitionGuard> guard, Done done) {
+void EngineCore::submit(Transaction transaction, std::optional<Request::PartitionGuard> guard, Done done,
+                        bool here) {
   auto request = [&]() -> Result<Request> {
     if (transaction.error_) return fail(*transaction.error_);
     if (transaction.operations_.empty())
@@ -131,7 +132,7 @@ void EngineCore::submit(Transaction transaction, std::optional<Request::Partitio
   }();
   if (!request) return done(fail(std::move(request).error()));
   request->done = std::move(done);
-  enqueue(*std::move(request));
+  enqueue(*std::move(request), here);
 }
 
 Result<std::vector<Instance>> EngineCore::wait_for_outcome(Transaction transaction,
@@ -143,10 +144,13 @@ Result<std::vector<Instance>> EngineCore::wait_for_outcome(Transaction transacti
   };
   // Shared with the callback: after a simulated crash the waiter is gone before the lane's last task.
   auto slot = std::make_shared<Slot>();
-  submit(std::move(transaction), std::move(guard), [slot](Result<std::vector<Instance>> outcome) {
-    slot->outcome = std::move(outcome);
-    slot->gate.open();
-  });
+  submit(
+      std::move(transaction), std::move(guard),
+      [slot](Result<std::vector<Instance>> outcome) {
+        slot->outcome = std::move(outcome);
+        slot->gate.open();
+      },
+      true);
   runtime_.wait(slot->gate);
   return std::move(slot->outcome);
 }
@@ -160,8 +164,9 @@ bool EngineCore::post(Task task) {
 
 void EngineCore::close() {
   {
-    const std::lock_guard lock(queue_mutex_);
+    std::unique_lock lock(queue_mutex_);
     if (std::exchange(stopped_, true)) return;
+    visitors_gone_.wait(lock, [this] { return visitors_ == 0; });
   }
   // The lane goes first, so that nothing new is decided or started. Then those who wait are answered, jobs
   // among them, and only then the jobs are awaited.

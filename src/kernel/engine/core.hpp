@@ -10,6 +10,7 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
@@ -91,8 +92,13 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Runtime& runtime() { return runtime_; }
 
   // Writing, from any thread (core.cpp, requests.cpp).
-  void submit(Transaction transaction, std::optional<Request::PartitionGuard> guard, Done done);
-  void enqueue(Request request);
+  void submit(Transaction transaction, std::optional<Request::PartitionGuard> guard, Done done,
+              bool here = false);
+  void enqueue(Request request, bool here = false);
+  /// Whether the last commit was so short that who has other duties can do it, too.
+  bool commits_quickly() const {
+    return commit_time_.load(std::memory_order_relaxed) < std::chrono::milliseconds(5);
+  }
   Result<std::vector<Instance>> wait_for_outcome(Transaction transaction,
                                                  std::optional<Request::PartitionGuard> guard);
 
@@ -333,6 +339,8 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::vector<Request> spent_;      // answered; memory goes back to the threads that allocated it
   std::vector<Returned> returned_;  // by handlers, since the lane has last looked
   bool drain_scheduled_ = false;
+  std::size_t visitors_ = 0;  // callers that do the lane's work, or are about to
+  std::condition_variable visitors_gone_;
   std::size_t awaited_ = 0;  // the lane waits until so many are here; 0: it does not
   std::uint64_t waits_ = 0;  // how often it has waited so far
   bool stopped_ = false;
@@ -357,8 +365,8 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   /// far better at taking turns than at freeing thousands at once.
   std::vector<HeadData> retired_;
   std::size_t answered_together_ = 0;
-  std::size_t company_ = 0;  // how many were answered together lately
-  Duration commit_time_{};
+  std::size_t company_ = 0;                        // how many were answered together lately
+  std::atomic<Duration> commit_time_{Duration{}};  // of the last one
   Time last_at_{};
   std::optional<Error> poisoned_;
   std::vector<Request> postponed_;  // the engine's own, until the disk has room or can be read

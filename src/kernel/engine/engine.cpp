@@ -67,6 +67,11 @@ void Engine::submit(Transaction transaction,
   core_->submit(std::move(transaction), std::nullopt, std::move(done));
 }
 
+void Engine::submit_here(Transaction transaction,
+                         std::move_only_function<void(Result<std::vector<Instance>>)> done) {
+  core_->submit(std::move(transaction), std::nullopt, std::move(done), core_->commits_quickly());
+}
+
 Result<std::vector<Instance>> Engine::atomically(std::string partition,
                                                  const std::function<Result<void>(Atomic&)>& change,
                                                  int attempts) {
