@@ -2,7 +2,9 @@
 // deactivate-image and remove-image: the way back.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "images/flows.hpp"
 #include "images/names.hpp"
@@ -61,7 +63,8 @@ Outcome remove_volumes(Workshop& shop, Step& step, const RemoveRequest& request,
   PAWL_TRY(auto* pool, shop.pool());
   PAWL_TRY(auto rows, list_volumes(query_of(step), request.image_id));
   // Snapshots before what they were made of.
-  std::ranges::stable_sort(rows, {}, [](const VolumeRow& row) { return row.kind == VolumeKind::image; });
+  std::ranges::sort(
+      rows, {}, [](const VolumeRow& row) { return std::pair(row.kind == VolumeKind::image, row.volume.id); });
   for (const auto& row : rows) {
     if (row.state == VolumeState::faulty) continue;
     PAWL_TRY(const auto found, pool->find(row.volume));

@@ -270,7 +270,8 @@ std::string view_from_outside(ImageWorld& world) {
   }
   seen += " volumes " + std::to_string(world.backend().list().value().size());
   seen += " garbage " + std::to_string(world.garbage().size());
-  for (const auto& row : list_volumes(world.query()).value()) {
+  const auto volumes = list_volumes(world.query()).value();
+  for (const auto& row : volumes) {
     seen += row.state == VolumeState::made ? " made" : " not made";
   }
   return seen;
