@@ -21,16 +21,21 @@ const looks = (run) => {
   if (!run.finished) return 'busy';
   return run.state === 'done' || run.state === 'handed_off' ? 'good' : 'bad';
 };
-const style = `
-.images-pool{display:flex;flex-wrap:wrap;gap:.5rem 1.5rem;align-items:center;padding:0 1rem 1rem}
-.images-pool progress{flex:1 1 12rem;height:.75rem}
+// The content security policy allows no style elements, but sheets that a script makes.
+const sheet = new CSSStyleSheet();
+sheet.replaceSync(`
+.images-pool{display:flex;flex-wrap:wrap;gap:.5rem 1.5rem;align-items:center;padding:12px 16px 16px}
+.images-pool progress{flex:1 1 12rem;height:.75rem;accent-color:var(--accent)}
+.images-pool .bad{color:var(--bad)}
 .images-pipe{display:flex;gap:.25rem;min-width:14rem}
 .images-part{flex:1;min-width:4rem}
-.images-part i{display:block;height:.4rem;border-radius:.2rem;background:var(--line,#8883);overflow:hidden}
-.images-part b{display:block;height:100%;width:0;background:var(--accent,#36c)}
-.images-part.good b{width:100%;background:var(--good,#2a7)}
-.images-part.bad b{width:100%;background:var(--bad,#c33)}
-.images-part small{display:block;white-space:nowrap;overflow:hidden;text-overflow:ellipsis;max-width:9rem}`;
+.images-part i{display:block;height:.4rem;border-radius:.2rem;background:var(--line-strong);overflow:hidden}
+.images-part b{display:block;height:100%;width:0;background:var(--accent-ground)}
+.images-part.good b{width:100%;background:var(--good)}
+.images-part.bad b{width:100%;background:var(--bad-ground)}
+.images-part small{display:block;white-space:nowrap;overflow:hidden;text-overflow:ellipsis;max-width:9rem;color:var(--quiet)}
+.images-table td.number{white-space:nowrap}
+.images-where{min-width:14rem;max-width:20rem;overflow-wrap:anywhere;font-size:.85em}`);
 
 const pipe = (image, host) => {
   const box = make('div', '', 'images-pipe');
@@ -58,7 +63,7 @@ const pipe = (image, host) => {
 };
 
 export default (place, host) => {
-  const rules = make('style', style);
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
   const pool = make('section', '', 'card flush');
   const poolHead = make('header', '', 'card-head');
   poolHead.append(make('h2', 'Pool'));
@@ -69,7 +74,7 @@ export default (place, host) => {
   const head = make('header', '', 'card-head');
   const count = make('span', '', 'quiet number');
   head.append(make('h2', 'Images'), count);
-  const table = make('table');
+  const table = make('table', '', 'images-table');
   const titles = make('tr');
   for (const title of ['Image', 'From download to snapshot', 'Size', 'Files', 'Where', '']) titles.append(make('th', title));
   const rows = make('tbody');
@@ -80,7 +85,7 @@ export default (place, host) => {
   card.append(head, scroll);
   const trouble = make('p', '', 'quiet');
   trouble.setAttribute('role', 'status');
-  place.append(rules, pool, card, trouble);
+  place.append(pool, card, trouble);
 
   const act = (label, path, method, image) => {
     const button = make('button', label);
@@ -125,7 +130,7 @@ export default (place, host) => {
       pipeline,
       make('td', size(image.size_bytes), 'number'),
       make('td', image.unpacked ? String(image.unpacked.file_count) : '', 'number'),
-      make('td', active ? active.device_path : image.activation_status, active ? 'mono' : 'quiet'),
+      make('td', active ? active.device_path : image.activation_status, active ? 'mono images-where' : 'quiet'),
       actions,
     );
     return row;
@@ -149,8 +154,10 @@ export default (place, host) => {
       waiting = setTimeout(look, 5000);
     }
   };
-  // A run that begins or ends is shown at once.
-  for (const name of ['process-image', ...parts]) host.follow({ machine: name }, () => {
+  // A run that begins or ends is shown at once. One stream for all of them: a browser has few connections.
+  const flows = new Set(['process-image', ...parts, 'deactivate-image', 'remove-image']);
+  host.follow({}, ({ machine }) => {
+    if (!flows.has(machine)) return;
     clearTimeout(waiting);
     waiting = setTimeout(look, 100);
   });
@@ -158,6 +165,7 @@ export default (place, host) => {
   return () => {
     gone = true;
     clearTimeout(waiting);
+    document.adoptedStyleSheets = document.adoptedStyleSheets.filter((one) => one !== sheet);
   };
 };
 )js";

@@ -37,9 +37,10 @@ async function start(program, parameters, directory, pattern) {
   return { found, stop };
 }
 
-export async function startServer() {
+/** `more` are lines of its configuration. */
+export async function startServer(more = '') {
   const directory = mkdtempSync(join(tmpdir(), 'pawl-browser-'));
-  const config = 'listen: 127.0.0.1:0\nsystems: [all]\nauth: {login_link: true}\nengine: {pools: {uplink: 4}}\n';
+  const config = 'listen: 127.0.0.1:0\nsystems: [all]\nauth: {login_link: true}\nengine: {pools: {uplink: 4}}\n' + more;
   writeFileSync(join(directory, 'pawl.yaml'), config);
   const pattern = /ready: (\S+)\n.*user (\S+), one-time password (\S+)\n.*once: (\S+)\n/s;
   const { found, stop } = await start(process.env.PAWL, ['serve'], directory, pattern);
