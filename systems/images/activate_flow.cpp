@@ -22,12 +22,7 @@ bool is_same(const std::optional<FoundVolume>& found, const Volume& volume) {
 Result<std::string> name_of(const ActivateRequest& request) {
   PAWL_CHECK(check_image_id(request.image_id));
   if (request.snapshot_name.empty()) return volume_name("snap", request.image_id);
-  if (const auto checked = check_image_id(request.snapshot_name);
-      !checked || request.snapshot_name.size() > 127) {
-    return fail(Code::invalid_argument,
-                fmt::format("snapshot name \"{}\": it has 1 to 127 letters, digits, \"-\" and \"_\"",
-                            request.snapshot_name.substr(0, 256)));
-  }
+  PAWL_CHECK(check_snapshot_name(request.snapshot_name));
   return request.snapshot_name;
 }
 

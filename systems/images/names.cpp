@@ -28,6 +28,13 @@ Result<void> check_image_id(std::string_view id) {
                           id.substr(0, 2 * kLongestId), kLongestId));
 }
 
+Result<void> check_snapshot_name(std::string_view name) {
+  if (!name.empty() && name.size() <= kLongestName && std::ranges::all_of(name, is_plain)) return {};
+  return fail(Code::invalid_argument,
+              fmt::format("snapshot name \"{}\": it has 1 to {} letters, digits, \"-\" and \"_\"",
+                          name.substr(0, 2 * kLongestName), kLongestName));
+}
+
 std::string sha256_hex(std::string_view text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int size = 0;

@@ -72,6 +72,29 @@ Result<void> apply_url(ProcessBody& body) {
   return {};
 }
 
+/// An empty one means the usual. Error: `invalid_argument`.
+Result<void> check_snapshot_field(const std::string& name) {
+  if (name.empty()) return {};
+  return check_snapshot_name(name);
+}
+
+/// The id of the image that a request means: an object that is known keeps the one that it has. Errors:
+/// `invalid_argument`; `volume_exists` where the object has another id, or the id another object.
+Result<std::string> id_for(const ImagesView& view, const ProcessBody& body, const ObjectName& name) {
+  const auto query = query_of(view.engine);
+  PAWL_TRY(const auto row, find_object(query, name.bucket, body.s3_key));
+  if (row) {
+    if (body.image_id.empty() || body.image_id == row->image_id) return row->image_id;
+    return fail(Code::volume_exists, fmt::format("this object is image \"{}\" already", row->image_id));
+  }
+  auto id = body.image_id.empty() ? image_id_of(name.bucket, body.s3_key) : body.image_id;
+  PAWL_CHECK(check_image_id(id));
+  PAWL_TRY(const auto other, find_image(query, id));
+  if (!other) return id;
+  return fail(Code::volume_exists,
+              fmt::format("image \"{}\" is another object, \"{}\", already", id, other->s3_key));
+}
+
 Result<http::Response> started(const ImagesView&, const std::string& image_id, const Run& run) {
   return http::json(encode(StartedView{.image_id = image_id,
                                        .flow = run.flow,
@@ -81,25 +104,39 @@ Result<http::Response> started(const ImagesView&, const std::string& image_id, c
                     202);
 }
 
+/// A run that was under way already has to be for the same snapshot as the one that is asked for. Error:
+/// `volume_busy`.
+template <class T>
+Result<T> check_attached(const Run& run, const T& wanted) {
+  if (!run.attached) return wanted;
+  PAWL_TRY(auto running, decode<T>(run.request));
+  if (running.snapshot_name == wanted.snapshot_name) return running;
+  return fail(Code::volume_busy,
+              fmt::format("{} of image \"{}\" is under way for another snapshot; wait for it", run.flow,
+                          wanted.image_id));
+}
+
 Result<http::Response> process(const ImagesView& view, const http::Request& request) {
   PAWL_TRY(auto body, read_body<ProcessBody>(
                           request, {"url", "s3_key", "bucket", "image_id", "snapshot_name", "device_size"}));
   PAWL_CHECK(apply_url(body));
+  PAWL_CHECK(check_snapshot_field(body.snapshot_name));
+  if (body.device_size != 0) PAWL_CHECK(check_volume_size(body.device_size));
   PAWL_TRY(const auto name, view.shop.object(body.bucket, body.s3_key));
-  // An object that is known keeps the id that it has.
-  PAWL_TRY(const auto row, find_object(query_of(view.engine), name.bucket, body.s3_key));
-  if (row && !body.image_id.empty() && body.image_id != row->image_id) {
-    return fail(Code::volume_exists, fmt::format("this object is image \"{}\" already", row->image_id));
-  }
-  const auto id =
-      row ? row->image_id : (body.image_id.empty() ? image_id_of(name.bucket, body.s3_key) : body.image_id);
-  PAWL_CHECK(check_image_id(id));
-  PAWL_TRY(const auto text, encode(ProcessRequest{.s3_key = body.s3_key,
-                                                  .image_id = id,
-                                                  .bucket = name.bucket,
-                                                  .snapshot_name = body.snapshot_name,
-                                                  .device_size = body.device_size}));
+  PAWL_TRY(const auto id, id_for(view, body, name));
+  const ProcessRequest wanted{.s3_key = body.s3_key,
+                              .image_id = id,
+                              .bucket = name.bucket,
+                              .snapshot_name = body.snapshot_name,
+                              .device_size = body.device_size};
+  PAWL_TRY(const auto text, encode(wanted));
   PAWL_TRY(const auto run, view.flows.start(kProcess, text, {.id = id}));
+  PAWL_TRY(const auto running, check_attached(run, wanted));
+  // The image may be under way and not yet in the tables.
+  if (running.s3_key != wanted.s3_key || running.bucket != wanted.bucket) {
+    return fail(Code::volume_exists,
+                fmt::format("image \"{}\" is another object, \"{}\", already", id, running.s3_key));
+  }
   return started(view, id, run);
 }
 
@@ -148,26 +185,22 @@ struct SnapshotBody {
 Result<http::Response> activate(const ImagesView& view, const http::Request& request) {
   PAWL_TRY(const auto row, known_image(view, request));
   PAWL_TRY(const auto body, read_body<SnapshotBody>(request, {"snapshot_name"}));
+  PAWL_CHECK(check_snapshot_field(body.snapshot_name));
   const ActivateRequest wanted{.image_id = row.image_id, .snapshot_name = body.snapshot_name};
   PAWL_TRY(const auto text, encode(wanted));
   PAWL_TRY(const auto run, view.flows.start(kActivate, text, {.id = row.image_id}));
-  if (run.attached) {
-    PAWL_TRY(const auto running, decode<ActivateRequest>(run.request));
-    if (running.snapshot_name != body.snapshot_name) {
-      return fail(
-          Code::volume_busy,
-          fmt::format("another snapshot of image \"{}\" is being activated; wait for it", row.image_id));
-    }
-  }
+  PAWL_CHECK(check_attached(run, wanted));
   return started(view, row.image_id, run);
 }
 
 Result<http::Response> deactivate(const ImagesView& view, const http::Request& request) {
   PAWL_TRY(const auto row, known_image(view, request));
   PAWL_TRY(const auto body, read_body<SnapshotBody>(request, {"snapshot_name"}));
-  PAWL_TRY(const auto text,
-           encode(DeactivateRequest{.image_id = row.image_id, .snapshot_name = body.snapshot_name}));
+  PAWL_CHECK(check_snapshot_field(body.snapshot_name));
+  const DeactivateRequest wanted{.image_id = row.image_id, .snapshot_name = body.snapshot_name};
+  PAWL_TRY(const auto text, encode(wanted));
   PAWL_TRY(const auto run, view.flows.start(kDeactivate, text, {.id = row.image_id}));
+  PAWL_CHECK(check_attached(run, wanted));
   return started(view, row.image_id, run);
 }
 
@@ -265,7 +298,7 @@ std::vector<http::Route> changing_routes(const ImagesView& view) {
            "device_size":{"type":"integer"}},"additionalProperties":false})",
        .response = kStartedSchema,
        .success = 202,
-       .errors = {Code::invalid_argument, Code::volume_exists},
+       .errors = {Code::invalid_argument, Code::volume_exists, Code::volume_busy},
        .run = [view](const http::Request& request) { return process(view, request); }},
       {.method = Method::post,
        .path = "/v1/images/{image}/activate",
@@ -285,7 +318,7 @@ std::vector<http::Route> changing_routes(const ImagesView& view) {
        .request = kSnapshotBody,
        .response = kStartedSchema,
        .success = 202,
-       .errors = {Code::invalid_argument, Code::unknown_instance},
+       .errors = {Code::invalid_argument, Code::unknown_instance, Code::volume_busy},
        .run = [view](const http::Request& request) { return deactivate(view, request); }},
       {.method = Method::remove,
        .path = "/v1/images/{image}",

@@ -78,13 +78,9 @@ Outcome check_unpacked(Workshop& shop, Step& step, const UnpackRequest& given, U
   if (const auto checked = check_image_id(given.image_id); !checked) return give_up_or_retry(checked.error());
   const auto request = complete(step, given);
   if (!request) return give_up_or_retry(request.error());
-  const auto bytes = given.device_size == 0
-                         ? shop.options().volume_bytes
-                         : static_cast<std::uint64_t>(std::max<std::int64_t>(given.device_size, 0));
-  if (bytes < (std::uint64_t{1} << 20) || bytes > kMostVolumeBytes) {
-    return Outcome::abort(
-        fmt::format("a volume of {} bytes: it has from 1 MiB to 100 GiB", given.device_size));
-  }
+  const auto bytes =
+      given.device_size == 0 ? static_cast<std::int64_t>(shop.options().volume_bytes) : given.device_size;
+  if (const auto checked = check_volume_size(bytes); !checked) return give_up_or_retry(checked.error());
   PAWL_TRY(auto* pool, shop.pool());
   const auto query = query_of(step);
   PAWL_TRY(const auto row, find_unpacked(query, given.image_id));
@@ -111,7 +107,7 @@ Outcome check_unpacked(Workshop& shop, Step& step, const UnpackRequest& given, U
   response.device_id = id;
   // The number makes it unique also while an older one of the same image waits for its removal.
   response.device_name = volume_name(fmt::format("img{}", id), given.image_id);
-  response.device_size = static_cast<std::int64_t>(bytes);
+  response.device_size = bytes;
   response.marker = make_marker();
   step.sql(intend_volume(
       {.volume = volume_of(response), .kind = VolumeKind::image, .image_id = given.image_id}, step.now()));

@@ -240,8 +240,9 @@ Result<std::uint64_t> parse_size(const std::string& text) {
   char* end = nullptr;
   const auto value = std::strtoull(text.c_str(), &end, 10);
   const std::string_view unit(end);
+  constexpr auto kMost = std::uint64_t{1} << 50U;
   for (const auto& [name, shift] : {std::pair{"GiB", 30}, std::pair{"MiB", 20}, std::pair{"", 0}}) {
-    if (unit == name && value > 0 && value < (std::uint64_t{1} << 20U)) return std::uint64_t{value} << shift;
+    if (unit == name && value > 0 && value <= (kMost >> shift)) return std::uint64_t{value} << shift;
   }
   return fail(Code::invalid_argument, fmt::format("\"{}\" is no size; such as 40GiB or 512MiB", text));
 }

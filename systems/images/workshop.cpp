@@ -33,6 +33,13 @@ Result<void> make_directory(const std::string& path) {
 
 }  // namespace
 
+Result<void> check_volume_size(std::int64_t bytes) {
+  constexpr std::int64_t kLeast = std::int64_t{1} << 20;
+  if (bytes >= kLeast && bytes <= static_cast<std::int64_t>(kMostVolumeBytes)) return {};
+  return fail(Code::invalid_argument,
+              fmt::format("a volume of {} bytes: it has from 1 MiB to 100 GiB", bytes));
+}
+
 bool is_file(std::string_view key) { return key.starts_with(kFileScheme); }
 
 Workshop::Workshop(ImagesOptions options) : options_(std::move(options)) {

@@ -46,6 +46,9 @@ struct ImagesOptions {
 
 inline constexpr std::uint64_t kMostVolumeBytes = std::uint64_t{100} << 30;
 
+/// From 1 MiB to 100 GiB. Error: `invalid_argument`.
+Result<void> check_volume_size(std::int64_t bytes);
+
 /// Whether the key names a file: "file:///srv/images/alpine.tar".
 bool is_file(std::string_view key);
 

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the whole system's tests share: image archives, comparing trees, an object store and a relay in front of it."""
+import datetime
+import hashlib
+import hmac
+import http.client
+import os
+import pathlib
+import random
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "cli"))
+from world import PATIENCE, Place, Server, free_port  # noqa: E402,F401 (the path has to be known first)
+
+SKIPPED = 77
+SWIFT_KEY = "test:tester"
+SWIFT_SECRET = "testing"
+
+
+def make_image(path, seed=1, files=40, file_bytes=3000):
+    """An archive as GNU tar makes it: files, directories, links, modes and times of many kinds."""
+    numbers = random.Random(seed)
+    top = pathlib.Path(str(path) + ".tree")
+    for name in ("etc", "usr/bin", "usr/share/deep/er", "var/log", "tmp", "home/me"):
+        (top / "rootfs" / name).mkdir(parents=True)
+    root = top / "rootfs"
+    for number in range(files):
+        place = root / "usr/share" / f"group-{number % 7}"
+        place.mkdir(exist_ok=True)
+        file = place / f"file-{number:05}"
+        file.write_bytes(numbers.randbytes(numbers.randrange(file_bytes)))
+        file.chmod(numbers.choice((0o644, 0o600, 0o755, 0o444)))
+        os.utime(file, (1_600_000_000 + number, 1_600_000_000 + number))
+    (root / "etc/hostname").write_text(f"image-{seed}\n", encoding="utf-8")
+    (root / "etc/empty").touch()
+    (root / "usr/bin/tool").write_bytes(b"#!/bin/sh\n" + bytes(200_000))
+    (root / "usr/bin/tool").chmod(0o755)
+    os.link(root / "usr/bin/tool", root / "usr/bin/same-tool")
+    (root / "bin").symlink_to("usr/bin")
+    (root / "usr/share/deep/er" / ("long-" + "n" * 150)).write_text("long name\n", encoding="utf-8")
+    (root / "usr/share/grüße").write_text("not ASCII\n", encoding="utf-8")
+    (root / "tmp").chmod(0o1777)
+    (root / "home/me").chmod(0o700)
+    os.utime(root / "var/log", (1_500_000_000, 1_500_000_000))
+    subprocess.run(["tar", "--format=pax", "--sort=name", "--numeric-owner", "-C", top, "-cf", path, "rootfs"],
+                   check=True, timeout=PATIENCE)
+    shutil.rmtree(top)
+    return pathlib.Path(path)
+
+
+def unpack_with_tar(archive, place):
+    """The tree that GNU tar makes of it."""
+    place = pathlib.Path(place)
+    place.mkdir()
+    subprocess.run(["tar", "-xpf", archive, "--numeric-owner", "-C", place], check=True, timeout=PATIENCE)
+    return place
+
+
+def tree_of(top):
+    """Everything that a tree says of itself: kind, mode, owner, time, links, contents."""
+    top = pathlib.Path(top)
+    found = {}
+    first_of = {}
+    for directory, names, files in os.walk(top):
+        for name in sorted(names + files):
+            path = pathlib.Path(directory) / name
+            inside = str(path.relative_to(top))
+            if inside == "lost+found":
+                continue
+            status = path.lstat()
+            mode = status.st_mode
+            fact = [stat.filemode(mode), status.st_uid, status.st_gid]
+            if stat.S_ISLNK(mode):
+                fact.append(os.readlink(path))
+            else:
+                fact.append(status.st_mtime_ns)
+            if stat.S_ISREG(mode):
+                fact.append(hashlib.sha256(path.read_bytes()).hexdigest())
+                fact.append(status.st_nlink)
+                if status.st_nlink > 1:
+                    fact.append(first_of.setdefault(status.st_ino, inside))
+            found[inside] = fact
+        names[:] = [name for name in sorted(names) if not (name == "lost+found" and directory == str(top))]
+    return found
+
+
+def tree_difference(expected, found):
+    """What is different between two trees; nothing where they are equal."""
+    expected, found = tree_of(expected), tree_of(found)
+    return [f"{name}: {expected.get(name)} became {found.get(name)}" for name in sorted(expected.keys() | found.keys())
+            if expected.get(name) != found.get(name)]
+
+
+def sign(method, path, host, body, key, secret):
+    """The headers of a request to an S3 store (signature version 4)."""
+    now = datetime.datetime.now(datetime.timezone.utc)
+    stamp, day = now.strftime("%Y%m%dT%H%M%SZ"), now.strftime("%Y%m%d")
+    content = hashlib.sha256(body).hexdigest()
+    headers = {"host": host, "x-amz-content-sha256": content, "x-amz-date": stamp}
+    names = ";".join(sorted(headers))
+    lines = "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
+    request = f"{method}\n{path}\n\n{lines}\n{names}\n{content}"
+    scope = f"{day}/us-east-1/s3/aws4_request"
+    text = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{hashlib.sha256(request.encode()).hexdigest()}"
+    made = ("AWS4" + secret).encode()
+    for word in (day, "us-east-1", "s3", "aws4_request"):
+        made = hmac.digest(made, word.encode(), "sha256")
+    signature = hmac.digest(made, text.encode(), "sha256").hex()
+    headers["Authorization"] = (f"AWS4-HMAC-SHA256 Credential={key}/{scope}, SignedHeaders={names}, "
+                                f"Signature={signature}")
+    return headers
+
+
+class Swift:
+    """A real object store, as tests/support/swift_server.py runs it."""
+
+    @staticmethod
+    def obstacle():
+        for program in ("/usr/bin/swift-proxy-server", "/usr/bin/memcached"):
+            if not os.path.exists(program):
+                return f"{program} is not installed"
+        return ""
+
+    def __init__(self, directory):
+        directory = pathlib.Path(directory)
+        ports = set()
+        while len(ports) < 5:
+            ports.add(free_port())
+        ports = list(ports)
+        self.port = ports[0]
+        self.log = open(directory / "swift.log", "wb")
+        # Debian's interpreter: it is the one that has Swift's modules.
+        self.process = subprocess.Popen(
+            ["/usr/bin/python3", HERE.parent / "support/swift_server.py", directory / "swift", *map(str, ports)],
+            stdin=subprocess.PIPE, stdout=self.log, stderr=self.log)
+        end = time.monotonic() + 2 * PATIENCE
+        while self.request("PUT", "/ready") != 200 or self.request("PUT", "/ready/ready", b"ready") != 200:
+            if self.process.poll() is not None or time.monotonic() > end:
+                self.close()
+                raise AssertionError("Swift does not answer: " + (directory / "swift.log").read_text(errors="replace"))
+            time.sleep(0.05)
+
+    def request(self, method, path, body=b""):
+        host = f"127.0.0.1:{self.port}"
+        connection = http.client.HTTPConnection(host, timeout=PATIENCE)
+        try:
+            connection.request(method, path, body, sign(method, path, host, body, SWIFT_KEY, SWIFT_SECRET))
+            answer = connection.getresponse()
+            answer.read()
+            return answer.status
+        except OSError:
+            return 0
+        finally:
+            connection.close()
+
+    def put(self, bucket, key, body=b""):
+        made = self.request("PUT", f"/{bucket}")
+        status = self.request("PUT", f"/{bucket}/{key}", body)
+        if made not in (200, 409) or status != 200:  # 409: the bucket is there
+            raise AssertionError(f"PUT /{bucket}/{key}: {made}, {status}")
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(PATIENCE)
+        self.log.close()
+
+
+class Relay:
+    """Passes everything on to a port and writes down the requests; what comes back can be slowed down."""
+
+    def __init__(self, port):
+        self.target = port
+        self.requests = []
+        self.bytes_per_second = 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return  # closed
+            server = socket.create_connection(("127.0.0.1", self.target), PATIENCE)
+            threading.Thread(target=self.forward, args=(client, server), daemon=True).start()
+            threading.Thread(target=self.back, args=(server, client), daemon=True).start()
+
+    def forward(self, client, server):
+        try:
+            while data := client.recv(65536):
+                # Requests have no body here, so that each begins a piece.
+                self.requests.append(data.partition(b"\r\n")[0].decode("latin-1"))
+                server.sendall(data)
+        except OSError:
+            pass  # one side has gone, as happens to servers that are killed
+        hang_up(client, server)
+        client.close()
+
+    def back(self, server, client):
+        try:
+            while data := server.recv(16384):
+                if self.bytes_per_second:
+                    time.sleep(len(data) / self.bytes_per_second)
+                client.sendall(data)
+        except OSError:
+            pass  # likewise
+        hang_up(client, server)
+        server.close()
+
+    def count(self, text):
+        return sum(text in request for request in self.requests)
+
+    def close(self):
+        self.listener.close()
+
+
+def hang_up(*sockets):
+    for one in sockets:
+        try:
+            one.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # it is closed already
+
+
+def release_mounts(directory):
+    """Gives back what a pool in this directory keeps: mounts, then loop devices, innermost first."""
+    directory = os.path.realpath(directory)
+    for _ in range(3):  # a device inside a pool keeps the pool, which keeps another device
+        with open("/proc/self/mounts", encoding="utf-8") as mounts:
+            points = [line.split()[1] for line in mounts]
+        for point in reversed(points):
+            if point.startswith(directory + "/"):
+                subprocess.run(["umount", point], check=False, capture_output=True, timeout=PATIENCE)
+        listed = subprocess.run(["losetup", "-l", "-n", "-O", "NAME,BACK-FILE"], check=False, capture_output=True,
+                                text=True, timeout=PATIENCE).stdout
+        for line in listed.splitlines():
+            device, _, file = line.partition(" ")
+            if file.strip().startswith(directory + "/"):
+                subprocess.run(["losetup", "-d", device], check=False, capture_output=True, timeout=PATIENCE)
