@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "images/settings.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace pawl::images {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ImageSettings : public ::testing::Test {
+ protected:
+  Result<void> set(std::string_view name, std::string_view value) {
+    for (const auto& setting : image_settings(options_, choice_)) {
+      if (setting.name == name) return setting.set(value);
+    }
+    ADD_FAILURE() << "there is no setting " << name;
+    return {};
+  }
+
+  ImagesOptions options_;
+  ImagesChoice choice_;
+};
+
+TEST_F(ImageSettings, TheDocumentationListsEveryKeyWithItsDefault) {
+  std::vector<std::string> expected;
+  for (const auto& setting : image_settings(options_, choice_)) {
+    expected.push_back(fmt::format("| `images.{}` | {} | `{}` | {} |", setting.name, setting.type,
+                                   setting.otherwise, setting.description));
+  }
+  std::vector<std::string> found;
+  std::ifstream page(PAWL_SOURCE_DIR "/docs/images.md");
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("| `images.")) found.push_back(line);
+  }
+  EXPECT_EQ(found, expected);
+}
+
+TEST_F(ImageSettings, TheDefaultsThatAreShownAreThoseInUse) {
+  const auto before = options_;
+  for (const auto& setting : image_settings(options_, choice_)) {
+    if (setting.otherwise == "\"\"") continue;
+    const auto taken = setting.set(setting.otherwise);
+    EXPECT_TRUE(taken) << setting.name << ": " << taken.error().to_string();
+  }
+  EXPECT_EQ(options_.s3.region, before.s3.region);
+  EXPECT_EQ(options_.s3.path_style, before.s3.path_style);
+  EXPECT_EQ(choice_.backend, BackendKind::dir);
+  EXPECT_EQ(options_.backend.pool, before.backend.pool);
+  EXPECT_EQ(options_.backend.pool_bytes, before.backend.pool_bytes);
+  EXPECT_EQ(options_.volume_bytes, before.volume_bytes);
+  EXPECT_EQ(options_.image_bytes, before.image_bytes);
+  EXPECT_EQ(options_.limits.entries, before.limits.entries);
+  EXPECT_EQ(options_.limits.file_bytes, before.limits.file_bytes);
+  EXPECT_EQ(options_.limits.total_bytes, before.limits.total_bytes);
+  EXPECT_EQ(options_.policy.set_id, before.policy.set_id);
+  EXPECT_EQ(options_.policy.absolute_links, before.policy.absolute_links);
+  EXPECT_EQ(options_.policy.devices, before.policy.devices);
+  EXPECT_EQ(options_.policy.case_collisions, before.policy.case_collisions);
+  EXPECT_EQ(options_.layout.strict, before.layout.strict);
+  EXPECT_EQ(options_.layout.direct, before.layout.direct);
+  EXPECT_EQ(options_.downloads, before.downloads);
+  EXPECT_EQ(options_.unpacking, before.unpacking);
+  EXPECT_EQ(options_.download_timeout, before.download_timeout);
+  EXPECT_EQ(options_.unpack_timeout, before.unpack_timeout);
+}
+
+TEST_F(ImageSettings, SizesHaveUnitsAndBounds) {
+  ASSERT_TRUE(set("volume_size", "64MiB"));
+  EXPECT_EQ(options_.volume_bytes, std::uint64_t{64} << 20);
+  for (const auto* wrong : {"", "0", "-1", "64 MiB", "64MB", "101GiB", "18446744073709551616", "1e9"}) {
+    const auto refused = set("volume_size", wrong);
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_THAT(refused.error().message(), HasSubstr("10GiB"));
+  }
+  EXPECT_EQ(options_.volume_bytes, std::uint64_t{64} << 20);
+}
+
+TEST_F(ImageSettings, AChoiceIsOneOfThoseThatThereAre) {
+  ASSERT_TRUE(set("set_id", "strip"));
+  EXPECT_EQ(options_.policy.set_id, SetIdPolicy::strip);
+  const auto refused = set("backend", "zfs");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("dir, reflink, btrfs, dmthin"));
+}
+
+TEST_F(ImageSettings, FilesAreTakenFromAnAbsoluteDirectoryOnly) {
+  EXPECT_FALSE(set("files", "images"));
+  ASSERT_TRUE(set("files", "/srv/images"));
+  EXPECT_EQ(options_.file_directories, std::vector<std::string>{"/srv/images"});
+}
+
+TEST_F(ImageSettings, AKeyWithoutItsSecretIsRefused) {
+  ::unsetenv("AWS_ACCESS_KEY_ID");  // NOLINT(concurrency-mt-unsafe): there is one thread
+  ::unsetenv("AWS_SECRET_ACCESS_KEY");
+  S3Options s3{.key_id = "me"};
+  const auto refused = read_credentials(s3, {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::config_invalid);
+  S3Options unsigned_requests;
+  EXPECT_TRUE(read_credentials(unsigned_requests, {}));
+}
+
+TEST_F(ImageSettings, ASecretFileIsReadWithoutItsLineEnd) {
+  const auto path = ::testing::TempDir() + "pawl-images-secret";
+  std::ofstream(path) << "hush\r\n";
+  S3Options s3{.key_id = "me"};
+  ASSERT_TRUE(read_credentials(s3, {.secret_file = path}));
+  EXPECT_EQ(s3.secret, "hush");
+  std::ofstream(path) << "\n";
+  EXPECT_FALSE(read_credentials(s3, {.secret_file = path}));
+  EXPECT_FALSE(read_credentials(s3, {.secret_file = path + "-none"}));
+}
+
+}  // namespace
+}  // namespace pawl::images
