@@ -90,13 +90,13 @@ class Driver:
             end = time.monotonic() + PATIENCE
             while time.monotonic() < end:
                 if wanted in self.steps():
-                    time.sleep(self.numbers.uniform(0, 0.05))
+                    world.let_pass(self.numbers.uniform(0, 0.05))
                     if wanted in self.steps():
                         break
                 elif not self.unfinished():
                     self.begin(number)  # all were faster than one could look
         else:
-            time.sleep(self.numbers.uniform(0, LONGEST))
+            world.let_pass(self.numbers.uniform(0, LONGEST))
         self.moments.update(self.steps() or ["nothing"])
         self.kills_of.update(self.unfinished())
         self.server.kill()
