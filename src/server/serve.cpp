@@ -71,8 +71,10 @@ Result<std::unique_ptr<Engine>> open_engine(Runtime& runtime, const Config& conf
   options.store = config.store.empty() ? "sqlite:" + (std::filesystem::path(config.data) / "pawl.db").string()
                                        : config.store;
   options.log = log;
+  const bool demo =
+      std::ranges::any_of(systems, [](const System* system) { return system->name() == "demo"; });
   for (auto* system : systems) {
-    PAWL_CHECK(system->prepare({.data = config.data, .demo = config.demo, .log = log}));
+    PAWL_CHECK(system->prepare({.data = config.data, .demo = demo, .log = log}));
     system->add_flows(flows);
     system->add_machines(machines);
     for (auto& table : system->tables()) options.schema.push_back(std::move(table));
