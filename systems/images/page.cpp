@@ -33,8 +33,8 @@ sheet.replaceSync(`
 .images-part b{display:block;height:100%;width:0;background:var(--accent-ground)}
 .images-part.good b{width:100%;background:var(--good)}
 .images-part.bad b{width:100%;background:var(--bad-ground)}
-.images-part small{display:block;max-width:9rem;color:var(--quiet)}
-.images-part small{white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
+.images-part small{display:block;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
+.images-part small{max-width:9rem;color:var(--quiet)}
 .images-table td.number{white-space:nowrap}
 .images-where{min-width:14rem;max-width:20rem;overflow-wrap:anywhere;font-size:.85em}`);
 
@@ -49,8 +49,10 @@ const pipe = (image, host) => {
     track.append(bar);
     const word = name.replace('-image', '');
     const state = run ? run.status : 'not begun';
-    part.append(track, make('small', looks(run) === 'busy' ? `${run.step} ${run.progress_text}` : `${word}: ${state}`));
-    part.title = run ? `${word}: ${state} at ${run.step}${run.error ? ` (${run.error})` : ''}` : `${word}: not begun`;
+    const busy = looks(run) === 'busy';
+    part.append(track, make('small', busy ? `${run.step} ${run.progress_text}` : `${word}: ${state}`));
+    const why = run?.error ? ` (${run.error})` : '';
+    part.title = run ? `${word}: ${state} at ${run.step}${why}` : `${word}: not begun`;
     if (run) {
       part.href = `/runs/${name}/${encodeURIComponent(image.image_id)}`;
       part.onclick = (event) => {
@@ -77,7 +79,9 @@ export default (place, host) => {
   head.append(make('h2', 'Images'), count);
   const table = make('table', '', 'images-table');
   const titles = make('tr');
-  for (const title of ['Image', 'From download to snapshot', 'Size', 'Files', 'Where', '']) titles.append(make('th', title));
+  for (const title of ['Image', 'From download to snapshot', 'Size', 'Files', 'Where', '']) {
+    titles.append(make('th', title));
+  }
   const rows = make('tbody');
   table.append(make('thead'), rows);
   table.tHead.append(titles);
@@ -95,7 +99,8 @@ export default (place, host) => {
     button.onclick = async () => {
       button.disabled = true;
       try {
-        await host.send(method, `/v1/images/${encodeURIComponent(image.image_id)}${path}`, method === 'POST' ? {} : undefined);
+        const target = `/v1/images/${encodeURIComponent(image.image_id)}${path}`;
+        await host.send(method, target, method === 'POST' ? {} : undefined);
       } catch (problem) {
         trouble.textContent = problem.message;
       }
@@ -106,12 +111,13 @@ export default (place, host) => {
 
   const showPool = (state) => {
     const part = state.bytes ? state.used / state.bytes : 0;
+    const percent = Math.round(100 * part);
     const bar = Object.assign(make('progress'), { max: 1, value: part });
     bar.setAttribute('aria-label', 'How full the pool is');
     poolBody.replaceChildren(
       make('strong', state.backend),
       bar,
-      make('span', `${size(state.used)} of ${size(state.bytes)} used (${Math.round(100 * part)} %)`, 'number'),
+      make('span', `${size(state.used)} of ${size(state.bytes)} used (${percent} %)`, 'number'),
       make('span', `${state.volumes} volumes`, 'quiet number'),
       ...state.problems.map((problem) => make('span', problem, 'bad')),
     );
@@ -125,13 +131,14 @@ export default (place, host) => {
     const pipeline = make('td');
     pipeline.append(pipe(image, host));
     const actions = make('td');
-    actions.append(active ? act('Deactivate', '/deactivate', 'POST', image) : act('Activate', '/activate', 'POST', image));
+    const [label, path] = active ? ['Deactivate', '/deactivate'] : ['Activate', '/activate'];
+    actions.append(act(label, path, 'POST', image));
     row.append(
       name,
       pipeline,
       make('td', size(image.size_bytes), 'number'),
       make('td', image.unpacked ? String(image.unpacked.file_count) : '', 'number'),
-      make('td', active ? active.device_path : image.activation_status, active ? 'mono images-where' : 'quiet'),
+      make('td', active ? active.device_path : image.activation_status, active ? 'mono images-where' : ''),
       actions,
     );
     return row;
