@@ -86,20 +86,23 @@ class Driver:
 
     def kill(self, number):
         wanted = {0: "download" if self.swift else "validate", 2: "extract-layers"}.get(number % 4)
-        if wanted:
-            end = time.monotonic() + PATIENCE
-            while time.monotonic() < end:
-                if wanted in self.steps():
-                    world.let_pass(self.numbers.uniform(0, 0.05))
-                    if wanted in self.steps():
-                        break
-                elif not self.unfinished():
-                    self.begin(number)  # all were faster than one could look
-        else:
+        if not wanted:
             world.let_pass(self.numbers.uniform(0, LONGEST))
-        self.moments.update(self.steps() or ["nothing"])
-        self.kills_of.update(self.unfinished())
+        end = time.monotonic() + PATIENCE
+        while True:
+            # What is under way is looked at last, right before the kill.
+            unfinished = self.unfinished()
+            seen = self.steps()
+            if wanted in seen:
+                world.let_pass(self.numbers.uniform(0, 0.05))
+                seen = self.steps()
+            if not wanted or wanted in seen or time.monotonic() > end:
+                break
+            if not unfinished:
+                self.begin(number)  # all were faster than one could look
         self.server.kill()
+        self.moments.update(seen or ["nothing"])
+        self.kills_of.update(unfinished)
 
     def unfinished(self):
         return [name for name in self.archives if not self.run_of(name).get("finished")]

@@ -235,9 +235,9 @@ TEST(Lane, AnIdleOneLetsACallerRunATask) {
 
 TEST(Lane, ABusyOneLetsNobodyRunATaskAndLeavesIt) {
   ThreadRuntime runtime;
-  const auto lane = runtime.open_lane("lane");
   Gate begun;
   Gate end;
+  const auto lane = runtime.open_lane("lane");
   lane->post([&] {
     begun.open();
     while (!end.is_open()) std::this_thread::yield();
