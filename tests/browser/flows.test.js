@@ -146,6 +146,7 @@ test('an operator starts a run, and sees why one is refused', async () => {
   const page = await browser.open(`${server.url}/runs`, { refusals: [400], storageState: await admin.context().storageState() });
   await page.getByRole('button', { name: 'New run' }).click();
   const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Flow').selectOption(kFlow);
   await dialog.getByLabel('Id').fill('by-hand');
   await dialog.getByLabel('Request').fill('{"city": ');
   await dialog.getByRole('button', { name: 'Start it' }).click();
