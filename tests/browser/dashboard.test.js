@@ -2,7 +2,7 @@
 // The dashboard as people use it: a real browser on a real server whose demo moves by itself.
 import assert from 'node:assert/strict';
 import { after, before, test as declare } from 'node:test';
-import { apiOf, makeToken, screenshot, startBrowser, startHello, startServer } from './world.js';
+import { apiOf, fits, makeToken, resize, screenshot, startBrowser, startHello, startServer } from './world.js';
 
 const kPassword = 'correct horse battery';
 const kViewer = 'watching all the time';
@@ -49,23 +49,6 @@ async function choosePassword(page, old, fresh) {
   await page.getByLabel('New password', { exact: false }).first().fill(fresh);
   await page.getByLabel('New password, again').fill(fresh);
   await page.getByRole('button', { name: 'Choose it' }).click();
-}
-
-/** Gives the page another width, and returns when it is laid out and drawn with it. */
-async function resize(page, width) {
-  await page.setViewportSize({ width, height: width === 390 ? 844 : 860 });
-  await page.waitForFunction((wanted) => innerWidth === wanted, width);
-  // What follows the size of its place does so in the next frame.
-  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
-}
-
-/** By how many pixels the page is wider than its window, and the elements that reach beyond it. */
-function overflow(page) {
-  return page.evaluate(() => {
-    const beyond = document.documentElement.scrollWidth - innerWidth;
-    const wide = beyond > 0 ? [...document.body.querySelectorAll('*')].filter((element) => element.getBoundingClientRect().right > innerWidth) : [];
-    return { beyond, elements: wide.map((element) => `${element.tagName}.${element.getAttribute('class') ?? ''} to ${element.getBoundingClientRect().right}`) };
-  });
 }
 
 /** An order that nobody moves: it is not checked out. */
@@ -146,8 +129,7 @@ test('every page fits both widths in both colour schemes', async () => {
       await page.waitForFunction((wanted) => matchMedia(`(prefers-color-scheme: ${wanted})`).matches, colorScheme);
       for (const width of [1280, 390]) {
         await resize(page, width);
-        const { beyond, elements } = await overflow(page);
-        assert.ok(beyond <= 0, `${name} is ${beyond} pixels too wide at ${width} in ${colorScheme}: ${elements.join(', ')}`);
+        await fits(page, `${name} at ${width} in ${colorScheme}`);
         await screenshot(page, `${name}-${colorScheme}-${width}`);
       }
       const ground = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);

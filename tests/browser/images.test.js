@@ -2,7 +2,7 @@
 // The page of the system images, on the image that the demo brings.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { screenshot, startBrowser, startServer } from './world.js';
+import { fits, resize, screenshot, startBrowser, startServer } from './world.js';
 
 const kParts = ['download', 'unpack', 'activate'];
 
@@ -55,10 +55,8 @@ test('it fits wide and narrow windows, by day and by night', async () => {
   for (const colorScheme of ['light', 'dark']) {
     await page.emulateMedia({ colorScheme });
     for (const width of [1280, 390]) {
-      await page.setViewportSize({ width, height: width === 390 ? 844 : 860 });
-      await page.waitForFunction((wanted) => innerWidth === wanted, width);
-      const beyond = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      assert.ok(beyond <= 0, `${beyond} pixels too wide at ${width}`);
+      await resize(page, width);
+      await fits(page, `the page at ${width} in ${colorScheme}`);
       await screenshot(page, `images-${colorScheme}-${width}`);
     }
   }

@@ -120,6 +120,23 @@ export async function startBrowser() {
   };
 }
 
+export async function resize(page, width) {
+  await page.setViewportSize({ width, height: width === 390 ? 844 : 860 });
+  await page.waitForFunction((wanted) => innerWidth === wanted, width);
+}
+
+/** Waits until the page is no wider than its window: what follows the size of its place does so a little later. */
+export async function fits(page, name) {
+  const settled = page.waitForFunction(() => document.documentElement.scrollWidth <= innerWidth);
+  if (await settled.then(() => true, () => false)) return;
+  const wide = await page.evaluate(() =>
+    [...document.body.querySelectorAll('*')]
+      .filter((element) => element.getBoundingClientRect().right > innerWidth)
+      .map((element) => `${element.tagName}.${element.getAttribute('class') ?? ''} to ${element.getBoundingClientRect().right}`),
+  );
+  throw new Error(`${name} is too wide: ${wide.join(', ')}`);
+}
+
 export async function screenshot(page, name) {
   await page.screenshot({ path: join(screenshots, `${name}.png`) });
 }
