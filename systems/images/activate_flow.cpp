@@ -15,10 +15,6 @@ Volume volume_of(const ActivateResponse& response) {
           .marker = response.marker};
 }
 
-bool is_same(const std::optional<FoundVolume>& found, const Volume& volume) {
-  return found && found->complete && (found->marker.empty() || found->marker == volume.marker);
-}
-
 Result<std::string> name_of(const ActivateRequest& request) {
   PAWL_CHECK(check_image_id(request.image_id));
   if (request.snapshot_name.empty()) return volume_name("snap", request.image_id);
@@ -53,7 +49,7 @@ Outcome check_snapshot(Workshop& shop, Step& step, const ActivateRequest& reques
   response.device_size = static_cast<std::int64_t>(origin->volume.bytes);
   if (row && row->origin_id == origin->volume.id) {
     PAWL_TRY(const auto found, pool->find(row->volume));
-    if (is_same(found, row->volume)) {
+    if (is_sound(found, row->volume)) {
       response.snapshot_id = row->volume.id;
       response.marker = row->volume.marker;
       response.device_size = static_cast<std::int64_t>(row->volume.bytes);
@@ -85,7 +81,7 @@ Outcome create_snapshot(Workshop& shop, Step& step, const ActivateRequest& reque
   PAWL_TRY(auto* pool, shop.pool());
   const auto volume = volume_of(response);
   PAWL_TRY(const auto found, pool->find(volume));
-  if (!is_same(found, volume)) {
+  if (!is_sound(found, volume)) {
     const auto made = pool->snapshot(origin->volume, volume);
     if (!made && made.error().code() == Code::volume_exists) {
       step.sql(set_volume_state(volume.id, VolumeState::faulty));
@@ -107,8 +103,7 @@ Outcome remove_snapshot(Workshop& shop, Step& step, const ActivateRequest& reque
   if (row && row->volume.id == response.snapshot_id) return Outcome::done();
   PAWL_TRY(auto* pool, shop.pool());
   const auto volume = volume_of(response);
-  PAWL_TRY(const auto found, pool->find(volume));
-  if (found && (found->marker.empty() || found->marker == volume.marker)) PAWL_CHECK(pool->remove(volume.id));
+  PAWL_CHECK(remove_volume(*pool, volume));
   step.sql(forget_volume(volume.id));
   step.sql(follow_snapshots(request.image_id, step.now()));
   return Outcome::done();

@@ -24,6 +24,17 @@ Query query_of(Step& step) {
   return [&step](const Sql& statement) { return step.query(statement); };
 }
 
+bool is_sound(const std::optional<FoundVolume>& found, const Volume& volume) {
+  return found && found->complete && is_volume(*found, volume);
+}
+
+Result<bool> remove_volume(Backend& pool, const Volume& volume) {
+  PAWL_TRY(const auto found, pool.find(volume));
+  if (!found || !is_volume(*found, volume)) return false;
+  PAWL_CHECK(pool.remove(volume.id));
+  return true;
+}
+
 Outcome give_up_or_retry(const Error& error) {
   switch (error.code()) {
     case Code::invalid_argument:

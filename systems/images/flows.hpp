@@ -135,6 +135,12 @@ RetryPolicy fixed(std::uint32_t retries);
 /// The step's own way to the tables.
 Query query_of(Step& step);
 
+/// Whether the pool holds exactly this volume, whole.
+bool is_sound(const std::optional<FoundVolume>& found, const Volume& volume);
+
+/// Removes the volume where the pool has it, and not another one in its place. True: it was there.
+Result<bool> remove_volume(Backend& pool, const Volume& volume);
+
 /// Without retry for what another attempt cannot change, otherwise to be tried again.
 Outcome give_up_or_retry(const Error& error);
 

@@ -65,7 +65,7 @@ class Busy {
 
 bool is_in(const std::map<std::uint32_t, FoundVolume>& pool, const Volume& volume) {
   const auto found = pool.find(volume.id);
-  return found != pool.end() && (found->second.marker.empty() || found->second.marker == volume.marker);
+  return found != pool.end() && is_volume(found->second, volume);
 }
 
 Result<void> judge_volumes(const Inventory& stock, Busy& busy, std::vector<Garbage>& garbage) {

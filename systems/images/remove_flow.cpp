@@ -67,11 +67,8 @@ Outcome remove_volumes(Workshop& shop, Step& step, const RemoveRequest& request,
       rows, {}, [](const VolumeRow& row) { return std::pair(row.kind == VolumeKind::image, row.volume.id); });
   for (const auto& row : rows) {
     if (row.state == VolumeState::faulty) continue;
-    PAWL_TRY(const auto found, pool->find(row.volume));
-    if (found && (found->marker.empty() || found->marker == row.volume.marker)) {
-      PAWL_CHECK(pool->remove(row.volume.id));
-      deeds.deeds.push_back(fmt::format("removed {}", row.volume.name));
-    }
+    PAWL_TRY(const bool removed, remove_volume(*pool, row.volume));
+    if (removed) deeds.deeds.push_back(fmt::format("removed {}", row.volume.name));
     step.sql(forget_volume(row.volume.id));
     if (row.kind == VolumeKind::snapshot) step.sql(forget_snapshot(row.volume.name));
   }

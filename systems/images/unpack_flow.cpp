@@ -6,48 +6,29 @@
 // is made anew.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
+#include "images/descriptor.hpp"
 #include "images/flows.hpp"
 #include "images/names.hpp"
 
 namespace pawl::images {
 namespace {
 
-/// A directory that is open as long as this lives.
-class Directory {
- public:
-  static Result<Directory> open(const std::string& path) {
-    const int opened = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (opened < 0) {
-      return fail(Code::volume_failed, fmt::format("{} cannot be opened: {}", path, std::strerror(errno)));
-    }
-    return Directory(opened);
-  }
-  Directory(Directory&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  Directory& operator=(Directory&&) = delete;
-  ~Directory() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  int descriptor() const { return descriptor_; }
-
- private:
-  explicit Directory(int descriptor) : descriptor_(descriptor) {}
-  int descriptor_;
-};
+Result<Descriptor> open_place(const std::string& path) {
+  Descriptor opened(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (opened) return opened;
+  return fail(Code::volume_failed, fmt::format("{} cannot be opened: {}", path, std::strerror(errno)));
+}
 
 Volume volume_of(const UnpackResponse& response) {
   return {.id = response.device_id,
           .name = response.device_name,
           .bytes = static_cast<std::uint64_t>(response.device_size),
           .marker = response.marker};
-}
-
-/// Whether the pool holds exactly this volume, whole.
-bool is_sound(const std::optional<FoundVolume>& found, const Volume& volume) {
-  return found && found->complete && (found->marker.empty() || found->marker == volume.marker);
 }
 
 /// The archive to unpack, where the request does not say it: of the download, which the tables know.
@@ -133,8 +114,7 @@ Outcome create_device(Workshop& shop, Step& step, const UnpackRequest&, UnpackRe
   if (const auto room = check_room(shop, *pool); !room) return give_up_or_retry(room.error());
   const auto volume = volume_of(response);
   // Whatever is there of it is of an attempt that was cut off.
-  PAWL_TRY(const auto found, pool->find(volume));
-  if (found && (found->marker.empty() || found->marker == volume.marker)) PAWL_CHECK(pool->remove(volume.id));
+  PAWL_CHECK(remove_volume(*pool, volume));
   const auto made = pool->create(volume);
   if (made) return Outcome::done();
   if (made.error().code() == Code::volume_exists) {
@@ -149,8 +129,7 @@ Outcome remove_device(Workshop& shop, Step& step, const UnpackRequest&, UnpackRe
   if (response.device_id == 0) return Outcome::done();
   PAWL_TRY(auto* pool, shop.pool());
   const auto volume = volume_of(response);
-  PAWL_TRY(const auto found, pool->find(volume));
-  if (found && (found->marker.empty() || found->marker == volume.marker)) PAWL_CHECK(pool->remove(volume.id));
+  PAWL_CHECK(remove_volume(*pool, volume));
   step.sql(forget_volume(volume.id));
   return Outcome::done();
 }
@@ -174,7 +153,7 @@ Outcome extract_layers(Workshop& shop, Step& step, const UnpackRequest& given, U
   if (!place) return give_up_or_retry(place.error());
   if (!is_empty(*place))
     return Outcome::rewind("create-device", "an interrupted attempt has left a part of it");
-  PAWL_TRY(const auto root, Directory::open(*place));
+  PAWL_TRY(const auto root, open_place(*place));
   const auto begun = step.now();
   auto options = shop.archive_options(step.stop());
   options.progress = [&](std::uint64_t position, std::uint64_t total, std::uint64_t entries) {
@@ -182,7 +161,7 @@ Outcome extract_layers(Workshop& shop, Step& step, const UnpackRequest& given, U
                   fmt::format("{} files, {:.1f} of {:.1f} MB", entries, static_cast<double>(position) / 1e6,
                               static_cast<double>(total) / 1e6));
   };
-  const auto written = extract(request->local_path, root.descriptor(), options);
+  const auto written = extract(request->local_path, root.get(), options);
   if (!written) {
     const auto& error = written.error();
     if (error.code() == Code::archive_hostile)
@@ -207,8 +186,8 @@ Outcome verify(Workshop& shop, Step& step, const UnpackRequest& request, UnpackR
   PAWL_TRY(auto* pool, shop.pool());
   const auto place = pool->mount(volume_of(response));
   if (!place) return give_up_or_retry(place.error());
-  PAWL_TRY(const auto root, Directory::open(*place));
-  const auto unusual = verify_layout(root.descriptor(), shop.options().layout);
+  PAWL_TRY(const auto root, open_place(*place));
+  const auto unusual = verify_layout(root.get(), shop.options().layout);
   if (!unusual) {
     if (unusual.error().code() == Code::layout_invalid) {
       shop.report_violation(request.image_id, response.device_name, unusual.error());

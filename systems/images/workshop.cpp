@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <set>
 
+#include "images/descriptor.hpp"
 #include "images/names.hpp"
 #include "pawl/assert.hpp"
 
@@ -124,19 +125,17 @@ void Workshop::report_violation(std::string_view image_id, std::string_view key,
 }
 
 Result<std::string> sha256_of_file(const std::string& path, const std::stop_token& stop) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (file < 0) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file) {
     return fail(errno == ENOENT ? Code::source_missing : Code::store_io,
                 fmt::format("{} cannot be opened: {}", path, std::strerror(errno)));
   }
-  const std::unique_ptr<const int, void (*)(const int*)> closer(&file,
-                                                                [](const int* open) { ::close(*open); });
   const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> hash(EVP_MD_CTX_new(), EVP_MD_CTX_free);
   EVP_DigestInit_ex(hash.get(), EVP_sha256(), nullptr);
   std::vector<char> buffer(std::size_t{1} << 20);
   while (true) {
     if (stop.stop_requested()) return fail(Code::cancelled, fmt::format("stopped while {} was read", path));
-    const auto got = ::read(file, buffer.data(), buffer.size());
+    const auto got = ::read(file.get(), buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0)
       return fail(Code::store_io, fmt::format("{} cannot be read: {}", path, std::strerror(errno)));

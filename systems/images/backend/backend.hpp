@@ -49,6 +49,11 @@ struct FoundVolume {
   std::string path{};  ///< of what is active
 };
 
+/// Whether what was found is this volume, as far as the pool can tell.
+inline bool is_volume(const FoundVolume& found, const Volume& volume) {
+  return found.marker.empty() || found.marker == volume.marker;
+}
+
 struct VolumeUsage {
   std::uint32_t id = 0;
   std::uint64_t exclusive = 0;  ///< bytes that removing it would give back

@@ -100,20 +100,6 @@ std::optional<std::string> find_program(const std::string& name) {
 
 }  // namespace
 
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  if (this != &other) {
-    if (number_ >= 0) ::close(number_);
-    number_ = other.release();
-  }
-  return *this;
-}
-
-Descriptor::~Descriptor() {
-  if (number_ >= 0) ::close(number_);
-}
-
-int Descriptor::release() { return std::exchange(number_, -1); }
-
 Error system_error(std::string_view doing, std::string_view what, int number) {
   return {code_of_errno(number),
           fmt::format("cannot {} {}: {}", doing, what, std::generic_category().message(number)),

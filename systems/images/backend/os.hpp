@@ -12,29 +12,11 @@
 #include <string_view>
 #include <vector>
 
+#include "images/descriptor.hpp"
 #include "pawl/error.hpp"
 #include "pawl/time.hpp"
 
 namespace pawl::images::pools {
-
-/// Owns a file descriptor. Not thread-safe.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(other.release()) {}
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor();
-
-  int get() const { return number_; }
-  explicit operator bool() const { return number_ >= 0; }
-  int release();
-
- private:
-  int number_ = -1;
-};
 
 /// "cannot <doing> <what>: <the kernel's words>". The code follows the number: no space is `pool_full`, in
 /// use is `volume_busy`, not allowed is `backend_unavailable`, everything else may pass and is

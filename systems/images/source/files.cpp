@@ -17,7 +17,6 @@
 namespace pawl::images {
 namespace {
 
-using source::Descriptor;
 using source::Part;
 
 constexpr std::size_t kPiece = std::size_t{1} << 20;

@@ -104,10 +104,6 @@ Result<void> write_all(int file, std::string_view bytes, std::uint64_t offset, c
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-  if (number_ >= 0) close(number_);
-}
-
 BackgroundHash::BackgroundHash() : context_(EVP_MD_CTX_new()) {
   PAWL_ASSERT(context_, "memory for a hash");
   restart();

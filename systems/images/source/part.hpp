@@ -25,29 +25,11 @@
 #include <thread>
 #include <utility>
 
+#include "images/descriptor.hpp"
 #include "images/source/source.hpp"
 #include "pawl/error.hpp"
 
 namespace pawl::images::source {
-
-/// Closes its descriptor.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~Descriptor();
-
-  int get() const { return number_; }
-  explicit operator bool() const { return number_ >= 0; }
-
- private:
-  int number_ = -1;
-};
 
 /// SHA-256 on a thread of its own, so that hashing does not hold up the network and the disk. Used by one
 /// thread.
