@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import random
 import re
 import socket
 import subprocess
@@ -64,9 +65,15 @@ class Server:
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port nobody has, below those the system gives to connections, so that none of them takes it meanwhile."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue  # somebody has it
 
 
 class Peer:

@@ -179,12 +179,14 @@ class Swift:
 
 
 class Relay:
-    """Passes everything on to a port and writes down the requests; what comes back can be slowed down."""
+    """Passes everything on to a port and writes down the requests; what comes back can be slowed down or held."""
 
     def __init__(self, port):
         self.target = port
         self.requests = []
         self.bytes_per_second = 0
+        self.flowing = threading.Event()
+        self.flowing.set()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -213,6 +215,7 @@ class Relay:
     def back(self, server, client):
         try:
             while data := server.recv(16384):
+                self.flowing.wait(PATIENCE)
                 if self.bytes_per_second:
                     let_pass(len(data) / self.bytes_per_second)
                 client.sendall(data)

@@ -332,7 +332,8 @@ class SwiftTest(ImagesCase):
 
     def test_two_at_once_are_one_run(self):
         _, url = self.put("shared", files=100)
-        self.relay.bytes_per_second = 200_000  # it is under way when the second one comes
+        self.relay.flowing.clear()  # it is under way when the second one comes
+        self.addCleanup(self.relay.flowing.set)
         first = self.json("process", url, "--image-id", "shared", "--no-wait")
         second = self.json("process", url, "--image-id", "shared", "--no-wait")
         self.assertEqual((first["attached"], second["attached"]), (False, True))
@@ -341,7 +342,7 @@ class SwiftTest(ImagesCase):
         self.assertEqual((answer.status, problem["code"]), (409, "volume_exists"), problem)
         answer, problem = self.call("POST", "/v1/images", {"url": url, "snapshot_name": "other"})
         self.assertEqual((answer.status, problem["code"]), (409, "volume_busy"), problem)
-        self.relay.bytes_per_second = 0
+        self.relay.flowing.set()
         self.good(self.images("process", url), "^/")
         self.assertEqual(self.relay.count("GET /bucket/shared.tar"), 1)
 

@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <random>
 #include <stdexcept>
 
 #include "images/names.hpp"
@@ -27,21 +28,25 @@ constexpr const char* kInterpreter = "/usr/bin/python3";
 constexpr int kServers = 5;
 constexpr int kTurns = 6000;  // of 20 ms: much longer than it takes, even on a busy machine
 
-/// Ports that were free just now. All are held until each is known, so that they differ.
+/// Ports that were free just now, below those the system gives to connections, so that none of them takes one
+/// before Swift does. All are held until each is known, so that they differ.
 std::array<int, kServers> free_ports() {
+  constexpr int kTries = 1000;
+  std::random_device numbers;
+  std::uniform_int_distribution<int> any_port(10'000, 32'000);
   std::array<int, kServers> sockets{};
   std::array<int, kServers> ports{};
-  for (int i = 0; i < kServers; ++i) {
-    const auto at = static_cast<std::size_t>(i);
+  for (std::size_t at = 0; at < ports.size(); ++at) {
     sockets[at] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* raw = reinterpret_cast<sockaddr*>(&address);
-    if (bind(sockets[at], raw, size) != 0 || getsockname(sockets[at], raw, &size) != 0)
-      throw std::runtime_error("no free port");
-    ports[at] = ntohs(address.sin_port);
+    for (int tries = 0; ports[at] == 0; ++tries) {
+      if (tries == kTries) throw std::runtime_error("no free port");
+      const int port = any_port(numbers);
+      address.sin_port = htons(static_cast<std::uint16_t>(port));
+      if (bind(sockets[at], reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) ports[at] = port;
+    }
   }
   for (const int one : sockets) close(one);
   return ports;

@@ -41,7 +41,8 @@ def configure(directory, name, port, memcached):
     filters = FILTERS if name == "proxy" else []
     text = COMMON.format(pipeline=" ".join([*filters, f"{name}-server"]), **values)
     if name == "proxy":
-        text += "account_autocreate = true\n"
+        # Its own default for a connection, half a second, is too short beside other tests on a small machine.
+        text += "account_autocreate = true\nconn_timeout = 20\nnode_timeout = 60\n"
     for one in filters:
         egg = {"cache": "memcache"}.get(one, one)
         text += f"[filter:{one}]\nuse = egg:swift#{egg}\n{SETTINGS.get(one, '').format(memcached=memcached)}\n"
