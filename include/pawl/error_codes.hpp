@@ -63,6 +63,13 @@
   X(4008, internal, "A broken invariant was found; please report it.")                                       \
   X(4009, work_threw, "The handler of a piece of work threw an exception.")                                  \
   X(4010, lease_lost, "The lease on a piece of work has ended; somebody else may do it now.")                \
+  X(5001, template_invalid, "A template holds an expression that cannot be read.")                           \
+  X(5002, variable_missing, "A template names a variable that is not there.")                                \
+  X(5003, spec_invalid, "The specification of a worker is not allowed.")                                     \
+  X(5004, unknown_worker_type, "No worker type of this name is registered.")                                 \
+  X(5005, worker_threw, "A function of a worker threw an exception.")                                        \
+  X(5006, not_observed, "The worker was not observed within its time.")                                      \
+  X(5007, desired_conflict, "What is desired of the worker changed since the version the caller expected.")  \
   X(6001, unauthenticated, "The request carries no valid credentials.")                                      \
   X(6002, forbidden, "The caller's role does not allow this.")                                               \
   X(6003, unknown_route, "Nothing is served at this path.")                                                  \
@@ -88,7 +95,9 @@
   X(7022, volume_missing, "The pool has no volume of this id.")                                              \
   X(7023, volume_exists, "The pool has another volume under this id.")                                       \
   X(7024, volume_busy, "The volume is in use.")                                                              \
-  X(7025, volume_failed, "The volume could not be read or written.")
+  X(7025, volume_failed, "The volume could not be read or written.")                                         \
+  X(7030, process_failed, "A process could not be started, watched or stopped.")                             \
+  X(7031, connection_failed, "A supervised connection could not be made or was lost.")
 
 namespace pawl {
 

@@ -33,6 +33,7 @@ int exit_code(Code code) noexcept {
     case Code::lease_lost:
     case Code::volume_exists:
     case Code::volume_busy:
+    case Code::desired_conflict:
       return kConflict;
     default:
       return kFailed;

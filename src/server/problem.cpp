@@ -76,6 +76,13 @@ constexpr auto kStatuses = std::to_array<Status>({
     {Code::internal, 500},
     {Code::work_threw, 500},
     {Code::lease_lost, 409},
+    {Code::template_invalid, 422},
+    {Code::variable_missing, 422},
+    {Code::spec_invalid, 422},
+    {Code::unknown_worker_type, 422},
+    {Code::worker_threw, 500},
+    {Code::not_observed, 503},
+    {Code::desired_conflict, 409},
     {Code::config_invalid, 500},
     {Code::unsafe_address, 500},
     {Code::unreachable, 502},
@@ -93,6 +100,8 @@ constexpr auto kStatuses = std::to_array<Status>({
     {Code::volume_exists, 409},
     {Code::volume_busy, 409},
     {Code::volume_failed, 503},
+    {Code::process_failed, 503},
+    {Code::connection_failed, 502},
 });
 
 #define PAWL_ONE(...) +1

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// What a worker is to be: its configuration text, the variables in it, and the children of a parent.
+///
+///     pawl::ChildSpec pump{.name = "pump-1",
+///                          .worker_type = "mqtt_client",
+///                          .user_spec = {.config = "url: tcp://{{ .IP }}:{{ .PORT }}",
+///                                        .variables = {.user = {{"IP", {"\"10.0.0.7\""}}, {"PORT", {"1883"}}}}},
+///                          .state_mapping = {{"running", "connected"}, {"stopped", "stopped"}}};
+///
+///     pawl::render("{{ .IP }} of {{ .global.site }}", variables, internal).value();    // "10.0.0.7 of north"
+///
+/// Three kinds of variables: the user's stand at the top (`{{ .IP }}`), those of the whole tree below
+/// `global`, and what is known at run time only below `internal`; the last are never stored. Everything here
+/// is a value.
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pawl/codec.hpp"
+#include "pawl/error.hpp"
+#include "pawl/time.hpp"
+
+namespace pawl {
+
+/// Variables that are stored and handed down; each value is JSON, so that a number stays a number.
+struct Variables {
+  std::map<std::string, Json> user{};
+  std::map<std::string, Json> global{};
+};
+
+/// What only the running program knows of a worker: `{{ .internal.id }}`, `created_at`, `timestamp` (when the
+/// configuration was derived), `parent_id` and, as an older name of it, `bridged_by`.
+struct InternalVariables {
+  std::string id{};
+  std::string parent_id{};  ///< empty at the root
+  Time created_at{};
+  Time timestamp{};
+};
+
+struct UserSpec {
+  std::string config{};  ///< a template; what it renders to is read by the worker's type
+  Variables variables{};
+};
+
+struct ChildSpec {
+  std::string name{};         ///< unique among its siblings; letters, digits, '_', '-', '.'; at most 63
+  std::string worker_type{};  ///< a registered one
+  UserSpec user_spec{};
+  /// State of the parent to what the child should be then: one of the child's own states in which it rests or
+  /// runs, or "run" or "park". A state that is not named changes nothing.
+  std::map<std::string, std::string> state_mapping{};
+  bool enabled = true;  ///< false: it is there, but parked
+};
+
+/// What the child sees: everything of the parent, where it has no value of its own.
+Variables inherit(const Variables& parent, const Variables& child);
+
+/// Errors: `spec_invalid` for a user variable called `global` or `internal`, a name that no template can use
+/// (letters, digits and '_', not beginning with a digit), and a value that is not JSON; each names the key.
+Result<void> validate(const Variables& variables);
+
+/// Puts values in place of `{{ .name }}`. A string stands as it is, other values as JSON. There is nothing
+/// else but a quoted text, which stands for itself: `{{ "{{" }}`. Errors, each with the fields `line` and
+/// `column` (from 1): `template_invalid` for what is not such an expression, `variable_missing`, with the
+/// field `key`, the known names, and the nearest of them if one is near; `too_large` for a result beyond 1
+/// MiB.
+Result<std::string> render(std::string_view text, const Variables& variables,
+                           const InternalVariables& internal);
+
+/// The known name nearest to what was written, or empty where none is near: for "did you mean".
+std::string nearest_name(std::string_view written, const std::vector<std::string>& known);
+
+/// Five levels of a place, as in ISA-95: enterprise, site, area, line, cell.
+struct Location {
+  static constexpr std::size_t kLevels = 5;
+  std::vector<std::string> levels{};  ///< from the enterprise down; an empty one is not known
+};
+
+/// The child's levels where it has them, otherwise the parent's. More than five: `spec_invalid`.
+Result<Location> merge(const Location& parent, const Location& child);
+
+/// The known levels, joined by dots.
+std::string location_path(const Location& location);
+
+}  // namespace pawl
