@@ -8,7 +8,9 @@
 ///     static_assert(pawl::enum_value<Door>("closed") == Door::closed);
 ///     static_assert(pawl::type_name<std::string_view>().starts_with("basic_string_view"));
 ///
-/// Enumerators must have values from 0 to `kEnumLimit - 1`. Everything here is constexpr and thread-safe.
+/// Enumerators must have values from 0 to `kEnumLimit - 1`. An enumeration inside a class may have its names
+/// computed instead: by a friend `enumerators_of(E)` that returns them in the order of their values, from 0
+/// on. Everything here is constexpr and thread-safe.
 
 #include <algorithm>
 #include <array>
@@ -81,7 +83,21 @@ constexpr std::string_view enumerator_name() {
   return is_identifier(text) ? text : std::string_view{};
 }
 
+template <class E>
+concept HasComputedNames = requires(E value) { enumerators_of(value); };
+
+template <HasComputedNames E>
+constexpr auto make_enum_names() {
+  return []<std::size_t... I>(std::index_sequence<I...>) {
+    constexpr auto computed = enumerators_of(E{});
+    static_assert(computed.size() <= kEnumLimit);
+    return std::array<std::string_view, kEnumLimit>{
+        (I < computed.size() ? computed[I] : std::string_view{})...};
+  }(std::make_index_sequence<kEnumLimit>{});
+}
+
 template <ScopedEnum E>
+  requires(!HasComputedNames<E>)
 constexpr auto make_enum_names() {
   return []<std::size_t... I>(std::index_sequence<I...>) {
     return std::array<std::string_view, kEnumLimit>{enumerator_name<static_cast<E>(I)>()...};

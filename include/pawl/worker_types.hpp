@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// The types of workers that a program has, by name. Made in `main`, given to the supervisor.
+///
+///     pawl::WorkerTypes types;
+///     types.add<Pump>([&](const pawl::WorkerIdentity&) { return PumpTools{motor}; });   // a fresh instance's tools
+///     types.add<Monitor>();                                                            // tools by default
+///
+/// A value without global state. Not thread-safe while it is filled.
+
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pawl/codec.hpp"
+#include "pawl/definition.hpp"
+#include "pawl/detail/worker_machine.hpp"
+#include "pawl/error.hpp"
+#include "pawl/worker.hpp"
+
+namespace pawl {
+
+/// What a state has answered, by numbers.
+struct Decision {
+  enum class Kind : std::uint8_t { stay, go, act, remove, restart };
+  Kind kind = Kind::stay;
+  std::size_t target = 0;  ///< the state to go to, or the action
+  Reason reason;
+  std::optional<Duration> again{};
+};
+
+/// A snapshot whose types are known to the worker only.
+struct SnapshotParts {
+  const WorkerIdentity& identity;
+  const void* observed = nullptr;
+  const void* desired = nullptr;
+  Children children{};
+  Duration in_state{};
+  std::uint32_t failures = 0;
+  std::string_view last_error{};
+  std::uint32_t incarnation = 1;
+};
+
+/// An observation, and its text.
+struct Seen {
+  std::shared_ptr<const void> value;
+  std::string text;
+};
+
+/// A worker's type at run time. Its functions contain what the worker throws: `worker_threw`. Reading is safe
+/// concurrently; the functions may be called from any thread, each worker's tools from several.
+struct WorkerType {
+  struct State {
+    std::string name;
+    Phase phase = Phase::stopped;
+  };
+  struct Action {
+    std::string name;
+    Duration timeout = std::chrono::seconds(30);
+    std::optional<RetryPolicy> backoff{};
+    Result<void> (*run)(void* tools, const void* desired, const ActionContext& context) = nullptr;
+  };
+
+  std::string name;
+  Definition machine;
+  std::vector<State> states;  ///< in the order of the list; the first is initial
+  std::vector<Action> actions;
+  std::optional<Duration> observe_every{};
+  bool has_children = false;
+
+  std::function<Result<std::shared_ptr<void>>(const WorkerIdentity&)> make_tools;
+  Result<Decision> (*decide)(std::size_t state, bool stopping, const SnapshotParts& parts) = nullptr;
+  Result<Seen> (*collect)(void* tools, const void* desired, const CollectContext& context) = nullptr;
+  /// What is desired, from JSON.
+  Result<std::shared_ptr<const void>> (*derive)(std::string_view json) = nullptr;
+  Result<std::string> (*show_desired)(const void* desired) = nullptr;
+  Result<std::shared_ptr<const void>> (*read_observed)(std::string_view json) = nullptr;
+  Result<std::vector<ChildSpec>> (*children)(const void* desired, const UserSpec& spec) = nullptr;
+
+  /// By name, in any letters. Error: `spec_invalid`, with the known names.
+  Result<std::size_t> find_state(std::string_view text) const;
+};
+
+namespace detail {
+
+/// Runs a function of a worker; what it throws becomes an error.
+template <class F>
+auto contained(std::string_view worker, std::string_view function, F&& run) -> decltype(run()) {
+  try {
+    return run();
+  } catch (const std::exception& thrown) {
+    return fail(Code::worker_threw,
+                std::string(worker) + ": " + std::string(function) + " threw: " + thrown.what(),
+                {{"function", std::string(function)}});
+  }
+}
+
+template <class W>
+struct WorkerCalls {
+  using Snapshot = typename W::Snapshot;
+  using Observed = typename W::Observed;
+  using Desired = typename W::Desired;
+  using Tools = typename W::Tools;
+
+  template <class A, class... All>
+  static constexpr std::size_t action_index(Types<All...>) {
+    std::size_t index = 0;
+    (void)((std::same_as<A, All> ? false : (++index, true)) && ...);
+    return index;
+  }
+
+  static Decision number(Stay result) {
+    return {Decision::Kind::stay, 0, std::move(result.reason), result.again};
+  }
+  static Decision number(Remove result) { return {Decision::Kind::remove, 0, std::move(result.reason), {}}; }
+  static Decision number(Restart result) {
+    return {Decision::Kind::restart, 0, std::move(result.reason), {}};
+  }
+  template <class S>
+  static Decision number(Go<S> result) {
+    return {Decision::Kind::go, index_of<S>(typename W::States{}), std::move(result.reason), {}};
+  }
+  template <class A>
+  static Decision number(Do<A> result) {
+    return {Decision::Kind::act, action_index<A>(ActionsOf<W>{}), std::move(result.reason), {}};
+  }
+  template <class... R>
+  static Decision number(Next<R...> next) {
+    return std::visit([](auto result) { return number(std::move(result)); }, next.result());
+  }
+
+  template <class S>
+  static Decision ask(bool stopping, const Snapshot& now) {
+    if constexpr (kIsAskedToStop<S>) {
+      if (stopping) return number(W::stop(S{}, now));
+    }
+    return number(W::next(S{}, now));
+  }
+
+  static Result<Decision> decide(std::size_t state, bool stopping, const SnapshotParts& parts) {
+    const Snapshot now{.identity = parts.identity,
+                       .observed = *static_cast<const Observed*>(parts.observed),
+                       .desired = *static_cast<const Desired*>(parts.desired),
+                       .children = parts.children,
+                       .in_state = parts.in_state,
+                       .failures = parts.failures,
+                       .last_error = parts.last_error,
+                       .incarnation = parts.incarnation};
+    return contained(worker_type_name<W>(), "next", [&]() -> Result<Decision> {
+      static constexpr auto asks = []<class... S>(States<S...>) {
+        return std::array<Decision (*)(bool, const Snapshot&), sizeof...(S)>{&ask<S>...};
+      }(typename W::States{});
+      return asks[state](stopping, now);
+    });
+  }
+
+  static Result<Seen> collect(void* tools, const void* desired, const CollectContext& context) {
+    return contained(worker_type_name<W>(), "collect", [&]() -> Result<Seen> {
+      PAWL_TRY(auto observed,
+               W::collect(*static_cast<Tools*>(tools), *static_cast<const Desired*>(desired), context));
+      PAWL_TRY(auto text, encode(observed));
+      return Seen{std::make_shared<const Observed>(std::move(observed)), std::move(text)};
+    });
+  }
+
+  static Result<std::shared_ptr<const void>> derive(std::string_view json) {
+    return contained(worker_type_name<W>(), "derive", [&]() -> Result<std::shared_ptr<const void>> {
+      PAWL_TRY(auto read, decode<Desired>(json));
+      if constexpr (requires { W::derive(std::move(read)); }) {
+        PAWL_TRY(auto derived, W::derive(std::move(read)));
+        return std::make_shared<const Desired>(std::move(derived));
+      } else {
+        return std::make_shared<const Desired>(std::move(read));
+      }
+    });
+  }
+
+  static Result<std::string> show_desired(const void* desired) {
+    return encode(*static_cast<const Desired*>(desired));
+  }
+  static Result<std::shared_ptr<const void>> read_observed(std::string_view json) {
+    PAWL_TRY(auto read, decode<Observed>(json));
+    return std::make_shared<const Observed>(std::move(read));
+  }
+  static Result<std::vector<ChildSpec>> children(const void* desired, const UserSpec& spec) {
+    return contained(worker_type_name<W>(), "children", [&]() -> Result<std::vector<ChildSpec>> {
+      if constexpr (requires { W::children(*static_cast<const Desired*>(desired), spec); }) {
+        return W::children(*static_cast<const Desired*>(desired), spec);
+      } else {
+        return std::vector<ChildSpec>{};
+      }
+    });
+  }
+
+  template <class A>
+  static WorkerType::Action action() {
+    WorkerType::Action made{.name = std::string(type_name<A>())};
+    if constexpr (requires { A::kTimeout; }) made.timeout = A::kTimeout;
+    if constexpr (requires { A::kBackoff; }) made.backoff = A::kBackoff;
+    made.run = [](void* tools, const void* desired, const ActionContext& context) {
+      return contained(worker_type_name<W>(), type_name<A>(), [&] {
+        return A::run(*static_cast<Tools*>(tools), *static_cast<const Desired*>(desired), context);
+      });
+    };
+    return made;
+  }
+};
+
+}  // namespace detail
+
+/// The run-time form of a worker; `make` builds the tools of each fresh instance.
+template <class W>
+WorkerType define_worker(std::function<Result<std::shared_ptr<void>>(const WorkerIdentity&)> make) {
+  static_assert(verified_worker<W>);
+  using Calls = detail::WorkerCalls<W>;
+  WorkerType made;
+  made.name = worker_type_name<W>();
+  made.machine = define<worker_machine<W>>();
+  [&]<class... S>(States<S...>) {
+    (made.states.push_back({std::string(type_name<S>()), S::kPhase}), ...);
+  }(typename W::States{});
+  [&]<class... A>(detail::Types<A...>) {
+    (made.actions.push_back(Calls::template action<A>()), ...);
+  }(detail::ActionsOf<W>{});
+  if constexpr (requires { W::kObserveEvery; }) made.observe_every = W::kObserveEvery;
+  made.has_children =
+      requires(const typename W::Desired& desired, const UserSpec& spec) { W::children(desired, spec); };
+  made.make_tools = std::move(make);
+  made.decide = &Calls::decide;
+  made.collect = &Calls::collect;
+  made.derive = &Calls::derive;
+  made.show_desired = &Calls::show_desired;
+  made.read_observed = &Calls::read_observed;
+  made.children = &Calls::children;
+  return made;
+}
+
+class WorkerTypes {
+ public:
+  /// With a function that makes the tools of a fresh instance of this identity: `Tools`, `Result<Tools>` or a
+  /// shared pointer to them.
+  template <class W, class Make>
+  WorkerTypes& add(Make make) {
+    using Tools = typename W::Tools;
+    return add(define_worker<W>(
+        [make = std::move(make)](const WorkerIdentity& who) -> Result<std::shared_ptr<void>> {
+          return detail::contained(worker_type_name<W>(), "making its tools",
+                                   [&]() -> Result<std::shared_ptr<void>> {
+                                     using Made = decltype(make(who));
+                                     if constexpr (std::same_as<Made, Result<Tools>>) {
+                                       PAWL_TRY(auto tools, make(who));
+                                       return std::make_shared<Tools>(std::move(tools));
+                                     } else if constexpr (std::convertible_to<Made, std::shared_ptr<Tools>>) {
+                                       return std::shared_ptr<Tools>(make(who));
+                                     } else {
+                                       return std::make_shared<Tools>(make(who));
+                                     }
+                                   });
+        }));
+  }
+  /// With tools as they are by default.
+  template <class W>
+  WorkerTypes& add() {
+    return add<W>([](const WorkerIdentity&) { return std::make_shared<typename W::Tools>(); });
+  }
+  /// A name used twice is reported by `validate`.
+  WorkerTypes& add(WorkerType type);
+
+  /// Error: `duplicate_machine`.
+  Result<void> validate() const;
+  /// Error: `unknown_worker_type`, with the known ones and the nearest.
+  Result<std::shared_ptr<const WorkerType>> find(std::string_view name) const;
+  std::vector<std::shared_ptr<const WorkerType>> all() const;
+
+ private:
+  std::map<std::string, std::shared_ptr<const WorkerType>, std::less<>> types_;
+  std::vector<Error> problems_;
+};
+
+}  // namespace pawl
