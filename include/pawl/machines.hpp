@@ -33,6 +33,8 @@
 
 namespace pawl {
 
+struct Instance;
+
 /// What a work handler is told. Valid during the call.
 struct WorkContext {
   std::string_view machine;
@@ -88,6 +90,9 @@ struct WorkOptions {
   /// The work is not run here: somebody claims it (`Engine::claim`) and keeps it as long as each heartbeat
   /// comes within this time of the one before. Such work takes no permit.
   std::optional<Duration> lease{};
+  /// Called when the end of a piece of work is durable, with the instance after it; like `done` of
+  /// `Engine::submit`. Not called for work that was cancelled or whose instance has finished.
+  std::function<void(const Instance&)> settled{};
 };
 
 using WorkHandler = std::function<Result<Reply>(const WorkContext&, std::string_view payload)>;

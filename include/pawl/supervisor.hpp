@@ -119,6 +119,7 @@ struct WorkerView {
 struct TreeSpec {
   std::vector<ChildSpec> children{};
   Variables variables{};  ///< handed down to all
+  bool operator==(const TreeSpec&) const = default;
 };
 
 struct AttachReport {

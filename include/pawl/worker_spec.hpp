@@ -33,6 +33,7 @@ namespace pawl {
 struct Variables {
   std::map<std::string, Json> user{};
   std::map<std::string, Json> global{};
+  bool operator==(const Variables&) const = default;
 };
 
 /// What only the running program knows of a worker: `{{ .internal.id }}`, `created_at`, `timestamp` (when the
@@ -47,6 +48,7 @@ struct InternalVariables {
 struct UserSpec {
   std::string config{};  ///< a template; what it renders to is read by the worker's type
   Variables variables{};
+  bool operator==(const UserSpec&) const = default;
 };
 
 struct ChildSpec {
@@ -57,6 +59,7 @@ struct ChildSpec {
   /// runs, or "run" or "park". A state that is not named changes nothing.
   std::map<std::string, std::string> state_mapping{};
   bool enabled = true;  ///< false: it is there, but parked
+  bool operator==(const ChildSpec&) const = default;
 };
 
 /// What the child sees: everything of the parent, where it has no value of its own. Values are taken whole;

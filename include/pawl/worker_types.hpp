@@ -82,6 +82,7 @@ struct WorkerType {
   /// What is desired, from JSON.
   Result<std::shared_ptr<const void>> (*derive)(std::string_view json) = nullptr;
   Result<std::string> (*show_desired)(const void* desired) = nullptr;
+  Result<std::string> (*show_observed)(const void* observed) = nullptr;
   Result<std::shared_ptr<const void>> (*read_observed)(std::string_view json) = nullptr;
   Result<std::vector<ChildSpec>> (*children)(const void* desired, const UserSpec& spec) = nullptr;
 
@@ -186,6 +187,9 @@ struct WorkerCalls {
   static Result<std::string> show_desired(const void* desired) {
     return encode(*static_cast<const Desired*>(desired));
   }
+  static Result<std::string> show_observed(const void* observed) {
+    return encode(*static_cast<const Observed*>(observed));
+  }
   static Result<std::shared_ptr<const void>> read_observed(std::string_view json) {
     PAWL_TRY(auto read, decode<Observed>(json));
     return std::make_shared<const Observed>(std::move(read));
@@ -238,6 +242,7 @@ WorkerType define_worker(std::function<Result<std::shared_ptr<void>>(const Worke
   made.collect = &Calls::collect;
   made.derive = &Calls::derive;
   made.show_desired = &Calls::show_desired;
+  made.show_observed = &Calls::show_observed;
   made.read_observed = &Calls::read_observed;
   made.children = &Calls::children;
   return made;

@@ -5,8 +5,10 @@
 /// the states may answer. All worker machines share their data and their events; only the edges differ.
 /// Included by `pawl/worker_types.hpp`; not for users.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,7 +29,8 @@ enum class Intent : std::uint8_t { run, park, remove };
 /// An action that was ordered and has not ended.
 struct WorkerOrder {
   std::string action;
-  bool stops = false;  ///< it was ordered on the way to rest
+  bool stops = false;        ///< it was ordered on the way to rest
+  bool interrupted = false;  ///< it was asked to stop
   bool operator==(const WorkerOrder&) const = default;
 };
 
@@ -37,7 +40,7 @@ struct WorkerTrouble {
   std::uint32_t failures = 0;
   std::uint32_t repeats = 0;  ///< ended well, but were needed again
   std::string error{};
-  Time not_before{};
+  Time at{};  ///< when the last of them ended
 };
 
 /// Everything durable about a worker: who it is, what is desired of it, what was observed.
@@ -62,26 +65,25 @@ struct WorkerData {
 
 namespace worker_event {
 
-/// Another state; one of those that the present one leads to.
+/// Another state; one of those that the present one leads to. With the observation that led to it, where that is
+/// not stored yet.
 struct Moved {
   std::string to;
   std::string reason;
+  std::optional<Json> observed{};
 };
 /// An action is ordered.
 struct Ordered {
   std::string action;
   std::string reason;
   bool stops = false;
+  std::optional<Json> observed{};
 };
 /// It has ended, well or with an error.
 struct Ended {
   std::string action;
   std::optional<std::string> error{};
   bool cancelled = false;
-};
-/// When it may be ordered again.
-struct Delayed {
-  Time not_before{};
 };
 /// The running action is asked to stop.
 struct Interrupted {};
@@ -119,9 +121,8 @@ namespace detail {
 
 void apply(WorkerData& data, const worker_event::Moved& event);
 void apply(WorkerData& data, const worker_event::Ordered& event, Effects& effects);
-void apply(WorkerData& data, const worker_event::Ended& event);
-void apply(WorkerData& data, const worker_event::Delayed& event);
-void apply(WorkerData& data, Effects& effects);  // Interrupted
+void apply(WorkerData& data, const worker_event::Ended& event, Effects& effects);
+void apply(WorkerData& data, const worker_event::Interrupted& event, Effects& effects);
 void apply(WorkerData& data, const worker_event::Desired& event);
 void apply(WorkerData& data, const worker_event::Restarted& event, Effects& effects);
 void apply(WorkerData& data, const worker_event::Removed& event);
@@ -189,12 +190,10 @@ struct WorkerMachine<W, States<S...>> {
         .template stay<Ended>(all, when([](const WorkerData& data, const Ended& event) {
                                 return data.order && data.order->action == event.action;
                               }),
-                              [](WorkerData& data, const Ended& event) { apply(data, event); })
-        .template stay<Delayed>(all, when([](const WorkerData& data) { return data.trouble.has_value(); }),
-                                [](WorkerData& data, const Delayed& event) { apply(data, event); })
+                              [](WorkerData& data, const Ended& event, Effects& effects) { apply(data, event, effects); })
         .template stay<Interrupted>(
-            all, when([](const WorkerData& data) { return data.order.has_value(); }),
-            [](WorkerData& data, const Interrupted&, Effects& effects) { apply(data, effects); })
+            all, when([](const WorkerData& data) { return data.order && !data.order->interrupted; }),
+            [](WorkerData& data, const Interrupted& event, Effects& effects) { apply(data, event, effects); })
         .template stay<Observed>(
             all, [](WorkerData& data, const Observed& event) { data.observed = event.content; })
         .template stay<Desired>(all, when([](const WorkerData& data, const Desired& event) {

@@ -275,6 +275,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void take_returned();
   void work_returned(WorkKey key, std::uint16_t machine, std::uint32_t attempt, Result<Reply> result,
                      Done done = {});
+  Done tell_settled(std::uint16_t machine, std::string_view name) const;
   Done fail_if_refused(WorkKey key, std::uint16_t machine, std::uint32_t attempt, Done done);
   void attempt_failed(const WorkKey& key, std::uint16_t machine, const WorkRecord& work, Error error,
                       Done done);

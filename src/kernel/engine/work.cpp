@@ -246,6 +246,7 @@ void EngineCore::work_returned(WorkKey key, std::uint16_t machine, std::uint32_t
   }
   if (result && result->error) result = fail(*result->error);
   if (result) {
+    if (!done) done = tell_settled(machine, work->name);
     const bool may_be_refused = !result->sql.empty();
     enqueue(
         {.targets = {{machine, key.first, {}, FinishWork{key.second, attempt, std::move(result->event)}}},
@@ -259,6 +260,15 @@ void EngineCore::work_returned(WorkKey key, std::uint16_t machine, std::uint32_t
     error = Error(Code::timed_out, fmt::format("attempt {} of work \"{}\" took too long: {}", attempt,
                                                work->name, error.message()));
   attempt_failed(key, machine, *work, std::move(error), std::move(done));
+}
+
+/// Tells whoever waits for the ends of this kind of work.
+Done EngineCore::tell_settled(std::uint16_t machine, std::string_view name) const {
+  const auto* handler = handler_of(machine, name);
+  if (handler == nullptr || !handler->options.settled) return {};
+  return [settled = &handler->options.settled](const Result<std::vector<Instance>>& outcome) {
+    if (outcome && !outcome->empty()) (*settled)(outcome->front());
+  };
 }
 
 /// A handler's own rows may be refused; then its attempt has failed.
@@ -290,6 +300,7 @@ void EngineCore::attempt_failed(const WorkKey& key, std::uint16_t machine, const
   } else if (handler != nullptr && handler->options.failed) {
     failed.event = handler->options.failed(failed.error).event;
   }
+  if (!done && !delay) done = tell_settled(machine, work.name);
   enqueue(
       {.targets = {{machine, key.first, {}, std::move(failed)}}, .done = std::move(done), .internal = true});
 }

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes durable, and what follows from it.
+#include <fmt/format.h>
+
+#include "supervise/commit.hpp"
+#include "supervise/core.hpp"
+
+namespace pawl {
+
+void SupervisorCore::send(Node& node, std::string_view event, Result<std::string> payload, After after) {
+  if (!payload) return log_once_in_a_while(node, "what a worker says cannot be stored", payload.error());
+  node.committing = true;
+  engine_->submit(Transaction{}.operation({.machine = node.type->machine.name,
+                                           .key = node.identity.path,
+                                           .event = std::string(event),
+                                           .json = *std::move(payload)}),
+                  [core = weak_from_this(), node = node.shared_from_this(),
+                   after = std::move(after)](Result<std::vector<Instance>> outcome) mutable {
+                    const auto alive = core.lock();
+                    if (!alive || alive->stopped_) return;
+                    auto one = outcome ? Result<Instance>(std::move(outcome->front()))
+                                       : Result<Instance>(fail(std::move(outcome).error()));
+                    alive->lane_->post(
+                        [alive = alive.get(), node, after = std::move(after),
+                         one = std::move(one)]() mutable { alive->committed(node, std::move(one), after); });
+                  });
+}
+
+void SupervisorCore::committed(const NodePtr& node, Result<Instance> outcome, const After& after) {
+  node->committing = false;
+  if (node->gone) return;
+  if (outcome) {
+    take(*node, *outcome);
+    if (after) after(node);
+  } else {
+    // The store is gone, or somebody has sent an event by hand: it is looked at again at the next tick.
+    log_once_in_a_while(*node, "a step of a worker was refused", outcome.error());
+    node->again = runtime_.instant() + options_.tick;
+  }
+  if (node->gone) return;
+  if (outcome || node->revisit) {
+    evaluate(*node);
+  } else {
+    schedule(*node);
+  }
+}
+
+/// The durable copy; what depends on the state is told.
+void SupervisorCore::take(Node& node, const Instance& instance) {
+  const auto before = node.state;
+  if (instance.value != nullptr) {
+    node.data = *static_cast<const WorkerData*>(instance.value.get());
+  } else if (auto data = decode<WorkerData>(instance.data, {.bytes = std::size_t{64} << 20})) {
+    node.data = *std::move(data);
+  }
+  if (instance.finished) return;
+  if (const auto state = node.type->machine.find_state(instance.state)) node.state = *state;
+  if (node.unsaved && node.data.observed && node.data.observed->text == *node.unsaved) {
+    node.unsaved.reset();
+    ++stats_.observations_written;
+  }
+  if (node.state == before) return;
+  node.entered = runtime_.instant();
+  node.again.reset();
+  ++node.moves;
+  ++node.transitions;
+  ++stats_.transitions;
+  options_.log.info("a worker has moved", {{"worker", node.identity.path},
+                                           {"from", node.type->states[before].name},
+                                           {"to", node.type->states[node.state].name},
+                                           {"reason", node.data.reason}});
+  tell_parent(node);
+  for (const auto& child : std::vector<NodePtr>(node.children)) map_state(*child);
+}
+
+/// An action has ended, durably. Called on the engine's thread.
+void SupervisorCore::settled(const std::string& path, const Instance& instance) {
+  if (stopped_) return;
+  lane_->post([core = weak_from_this(), path, instance] {
+    const auto alive = core.lock();
+    if (!alive) return;
+    const auto found = alive->nodes_.find(path);
+    if (found == alive->nodes_.end() || instance.finished) return;
+    auto& node = *found->second;
+    const auto failed = node.data.trouble ? node.data.trouble->failures : 0;
+    alive->take(node, instance);
+    if (node.data.trouble && node.data.trouble->failures > failed) {
+      ++alive->stats_.actions_failed;
+      alive->options_.log.warn("an action has failed", {{"worker", path},
+                                                        {"action", node.data.trouble->action},
+                                                        {"failures", node.data.trouble->failures},
+                                                        {"error", node.data.trouble->error}});
+    }
+    if (!node.data.order) {
+      node.acted = alive->runtime_.instant();
+      node.sight.next = *node.acted;
+      node.sight.again = node.sight.collecting;
+      alive->observe(node);
+    }
+    alive->evaluate(node);
+  });
+}
+
+/// Runs an action, on one of the engine's threads; after a crash of the program once more.
+Result<Reply> SupervisorCore::perform(const WorkContext& context, const WorkerType& type,
+                                      const WorkerType::Action& action) {
+  if (!attached_.is_open()) {
+    const std::stop_callback stopped(context.stop, [this] { attached_.open(); });
+    runtime_.wait(attached_);
+  }
+  std::shared_ptr<supervise::Hands> hands;
+  {
+    const std::lock_guard lock(hands_mutex_);
+    if (const auto found = hands_.find(std::string(context.key)); found != hands_.end())
+      hands = found->second;
+  }
+  if (!hands) return fail(Code::stopped, fmt::format("{} \"{}\" is not supervised", type.name, context.key));
+  const auto done = hands->act(action, context.number, context.attempt, context.stop);
+  if (!done && context.stop.stop_requested()) return fail(done.error());
+  worker_event::Ended ended{.action = action.name};
+  if (!done) {
+    ended.error = done.error().message();
+    ended.cancelled = done.error().code() == Code::cancelled;
+  }
+  return reply(std::move(ended));
+}
+
+}  // namespace pawl

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starting, stopping, and the nodes themselves.
+#include "supervise/core.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace pawl {
+
+using supervise::Application;
+using supervise::Hands;
+using supervise::kTopPath;
+
+namespace {
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::invalid_argument(what);
+}
+
+Result<ConfigDocument> read_json(std::string_view text) { return ConfigDocument{.json = std::string(text)}; }
+
+SupervisorOptions checked(SupervisorOptions options) {
+  require(options.tick > Duration::zero(), "SupervisorOptions::tick must be positive");
+  require(options.observe_every > Duration::zero(), "SupervisorOptions::observe_every must be positive");
+  require(options.observe_timeout > Duration::zero(), "SupervisorOptions::observe_timeout must be positive");
+  require(options.observe_timeout < options.stale_after,
+          "SupervisorOptions: observe_timeout must be less than stale_after");
+  require(options.stale_after < options.lost_after,
+          "SupervisorOptions: stale_after must be less than lost_after");
+  require(options.collector_restarts > 0, "SupervisorOptions::collector_restarts must be positive");
+  require(options.collectors > 0 && options.actions > 0,
+          "SupervisorOptions: a pool needs at least one place");
+  require(validate(options.backoff).has_value(), "SupervisorOptions::backoff is not a possible policy");
+  if (!options.read_config) options.read_config = read_json;
+  return options;
+}
+
+}  // namespace
+
+SupervisorCore::SupervisorCore(Runtime& runtime, WorkerTypes types, SupervisorOptions options)
+    : runtime_(runtime),
+      types_([&types]() -> WorkerTypes& { return types.add<Application>(); }()),
+      options_(checked(std::move(options))) {}
+
+void SupervisorCore::add_machines(Machines& machines) {
+  for (const auto& type : types_.all()) {
+    machines.add(type->machine);
+    for (const auto& action : type->actions) {
+      auto ended = [name = action.name](const Error& error) {
+        return reply(worker_event::Ended{
+            .action = name, .error = error.message(), .cancelled = error.code() == Code::cancelled});
+      };
+      machines.add_work(type->machine.name, action.name,
+                        {.run = [core = weak_from_this(), type, at = &action](
+                                    const WorkContext& context, std::string_view) -> Result<Reply> {
+                           if (const auto alive = core.lock()) return alive->perform(context, *type, *at);
+                           return fail(Code::stopped, "the supervisor is gone");
+                         },
+                         .options = {.retry = kNever,
+                                     .timeout = action.timeout,
+                                     .pool = std::string(Supervisor::kPool),
+                                     .failed = std::move(ended),
+                                     .settled = [core = weak_from_this()](const Instance& instance) {
+                                       if (const auto alive = core.lock())
+                                         alive->settled(instance.key, instance);
+                                     }}});
+    }
+  }
+}
+
+Result<void> SupervisorCore::on_lane(std::move_only_function<void()> work) {
+  if (stopped_) return fail(Code::stopped, "the supervisor is not attached to an engine");
+  auto done = std::make_shared<Gate>();
+  lane_->post([work = std::move(work), done]() mutable {
+    work();
+    done->open();
+  });
+  runtime_.wait(*done);
+  return {};
+}
+
+Result<AttachReport> SupervisorCore::attach(Engine& engine) {
+  PAWL_CHECK(types_.validate());
+  engine_ = &engine;
+  start_ = runtime_.instant();
+  collectors_ =
+      std::make_unique<supervise::Collectors>(runtime_, options_.collectors, options_.abandoned_max, [this] {
+        lane_->post([core = weak_from_this()] {
+          if (const auto alive = core.lock()) alive->take_collected();
+        });
+      });
+  lane_ = runtime_.open_lane("supervise");
+  stopped_ = false;
+  AttachReport report;
+  Result<void> loaded;
+  PAWL_CHECK(load(report));
+  PAWL_CHECK(make_top());
+  report.workers = nodes_.size() - 1;
+  PAWL_CHECK(on_lane([this] {
+    for (auto* node : std::vector<Node*>(all_)) derive(*node);
+    for (auto* node : std::vector<Node*>(all_)) evaluate(*node);
+    arm();
+  }));
+  attached_.open();
+  return report;
+}
+
+/// The order matters: nobody posts any more when the lane ends, and nothing runs on it when nodes go.
+void SupervisorCore::detach() {
+  if (stopped_.exchange(true)) return;
+  force();
+  if (collectors_) collectors_->stop();
+  lane_.reset();
+  collectors_.reset();
+  for (auto* node : all_) wheel_.remove(*node);
+  all_.clear();
+  nodes_.clear();
+  top_.reset();
+  const std::lock_guard lock(hands_mutex_);
+  hands_.clear();
+}
+
+// Nodes. Loading and the top are done before anything runs on the lane.
+
+Result<void> SupervisorCore::load(AttachReport& report) {
+  std::vector<NodePtr> loaded;
+  for (const auto& type : types_.all()) {
+    ListQuery query{.machine = type->machine.name, .finished = false, .limit = 1000};
+    do {
+      PAWL_TRY(const auto page, engine_->list(query));
+      for (const auto& instance : page.instances) {
+        PAWL_TRY(auto data, decode<WorkerData>(instance.data, {.bytes = std::size_t{64} << 20}));
+        loaded.push_back(make_node(type, instance, std::move(data), nullptr));
+      }
+      query.cursor = page.next;
+    } while (!query.cursor.empty());
+  }
+  link_all(std::move(loaded), report);
+  return {};
+}
+
+/// Parents before children; whose parent is not there, because this program does not know its type, stays
+/// untouched.
+void SupervisorCore::link_all(std::vector<NodePtr> loaded, AttachReport& report) {
+  std::ranges::sort(loaded, {}, [](const NodePtr& node) { return node->identity.path; });
+  std::unordered_map<std::string, std::vector<NodePtr>> by_parent;
+  for (auto& node : loaded) {
+    if (node->identity.path == kTopPath) {
+      top_ = node;
+    } else {
+      by_parent[node->identity.parent].push_back(node);
+    }
+  }
+  if (!top_) return;
+  std::vector<NodePtr> ways{top_};
+  nodes_.emplace(kTopPath, top_);
+  for (std::size_t at = 0; at < ways.size(); ++at) {
+    const auto node = ways[at];
+    freshen(*node);
+    node->index = all_.size();
+    all_.push_back(node.get());
+    const auto found = by_parent.find(node->identity.path);
+    if (found == by_parent.end()) continue;
+    for (const auto& child : found->second) {
+      adopt(child, *node);
+      nodes_.emplace(child->identity.path, child);
+      ways.push_back(child);
+    }
+    by_parent.erase(found);
+  }
+  for (const auto& [_, orphans] : by_parent) {
+    for (const auto& orphan : orphans) report.unknown.push_back(orphan->identity.path);
+  }
+}
+
+SupervisorCore::NodePtr SupervisorCore::make_node(const std::shared_ptr<const WorkerType>& type,
+                                                  const Instance& instance, WorkerData data, Node* parent) {
+  auto node = std::make_shared<Node>();
+  node->identity = {.path = instance.key,
+                    .name = data.name,
+                    .type = type->name,
+                    .parent = data.parent,
+                    .created_at = instance.created_at};
+  node->type = type;
+  node->data = std::move(data);
+  node->entered = runtime_.instant();
+  if (const auto state = type->machine.find_state(instance.state)) node->state = *state;
+  if (!node->data.reason.empty()) node->reason = Reason(node->data.reason);
+  // Good enough to stop on; to decide anything else, it is observed first.
+  if (node->data.observed) {
+    if (auto seen = type->read_observed(node->data.observed->text)) node->observed = *std::move(seen);
+  }
+  if (parent != nullptr) adopt(node, *parent);
+  return node;
+}
+
+void SupervisorCore::adopt(const NodePtr& node, Node& parent) {
+  node->parent = &parent;
+  node->depth = parent.depth + 1;
+  node->place = parent.children.size();
+  parent.children.push_back(node);
+  parent.views.emplace_back();
+  tell_parent(*node);
+}
+
+/// A fresh instance: new tools, nothing seen, nothing remembered.
+void SupervisorCore::freshen(Node& node) {
+  retire_hands(node);
+  node.hands = std::make_shared<Hands>(node.type, node.identity);
+  node.hands->desire(node.desired);
+  publish_hands(node);
+  node.sight = {};
+  node.sight.since = runtime_.instant();
+  node.sight.next = runtime_.instant();
+  node.breaker = {};
+  node.acted.reset();
+  node.again.reset();
+  node.restart_by.reset();
+  node.moves = 0;
+  node.unsaved.reset();
+  node.health = Health::unobserved;
+}
+
+void SupervisorCore::publish_hands(const Node& node) {
+  const std::lock_guard lock(hands_mutex_);
+  hands_.insert_or_assign(node.identity.path, node.hands);
+}
+
+/// Tools may block when they are destroyed, so that this is not done here.
+void SupervisorCore::retire_hands(Node& node) {
+  if (!node.hands) return;
+  {
+    const std::lock_guard lock(hands_mutex_);
+    hands_.erase(node.identity.path);
+  }
+  collectors_->dispose([hands = std::move(node.hands)]() mutable { hands.reset(); });
+}
+
+/// The worker is removed, durably; its children are gone already.
+void SupervisorCore::drop(const NodePtr& node) {
+  node->gone = true;
+  wheel_.remove(*node);
+  if (node->sight.collecting) collectors_->ask_to_stop(node->sight.ticket);
+  retire_hands(*node);
+  auto& parent = *node->parent;
+  for (auto at = node->place + 1; at < parent.children.size(); ++at) --parent.children[at]->place;
+  parent.children.erase(parent.children.begin() + static_cast<std::ptrdiff_t>(node->place));
+  parent.views.erase(parent.views.begin() + static_cast<std::ptrdiff_t>(node->place));
+  parent.births.erase(node->identity.name);
+  all_.back()->index = node->index;
+  all_[node->index] = all_.back();
+  all_.pop_back();
+  nodes_.erase(node->identity.path);
+  evaluate(parent);
+}
+
+Result<void> SupervisorCore::make_top() {
+  if (top_) return {};
+  PAWL_TRY(const auto type, types_.find(Application::kType));
+  WorkerData data{.name = std::string(Application::kType), .type = std::string(Application::kType)};
+  PAWL_TRY(data.spec.config, encode(TreeSpec{}));
+  PAWL_TRY(auto text, encode(data));
+  PAWL_TRY(const auto made, engine_->commit(Transaction{}.operation({.kind = Operation::Kind::create,
+                                                                     .machine = type->machine.name,
+                                                                     .key = std::string(kTopPath),
+                                                                     .json = std::move(text)})));
+  top_ = make_node(type, made.front(), std::move(data), nullptr);
+  freshen(*top_);
+  all_.push_back(top_.get());
+  nodes_.emplace(kTopPath, top_);
+  return {};
+}
+
+void SupervisorCore::log_once_in_a_while(Node& node, std::string_view what, const Error& error) {
+  constexpr Duration kQuiet = std::chrono::minutes(1);
+  const auto key = fmt::format("{} {} {}", node.identity.path, what, static_cast<int>(error.code()));
+  const auto now = runtime_.instant();
+  const auto [place, first] = logged_.emplace(key, now);
+  if (!first && now - place->second < kQuiet) return;
+  place->second = now;
+  if (logged_.size() > 10'000) logged_.clear();
+  options_.log.warn(what, {{"worker", node.identity.path}, {"error", error.to_string()}});
+}
+
+}  // namespace pawl

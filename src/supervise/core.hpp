@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// The supervisor's one thread: everything here that is not said to be otherwise runs on its lane.
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "pawl/engine.hpp"
+#include "pawl/supervisor.hpp"
+#include "supervise/application.hpp"
+#include "supervise/collectors.hpp"
+#include "supervise/node.hpp"
+#include "supervise/wheel.hpp"
+
+namespace pawl {
+
+class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
+ public:
+  using Node = supervise::Node;
+  using NodePtr = std::shared_ptr<Node>;
+
+  SupervisorCore(Runtime& runtime, WorkerTypes types, SupervisorOptions options);
+
+  // From any thread.
+  void add_machines(Machines& machines);
+  Result<AttachReport> attach(Engine& engine);
+  void detach();
+  Result<std::int64_t> apply(const TreeSpec& tree, std::optional<std::int64_t> expected);
+  Result<std::pair<TreeSpec, std::int64_t>> applied();
+  Result<std::int64_t> change_top(const std::function<Result<void>(TreeSpec&)>& change);
+  Result<void> check(const TreeSpec& tree) const;
+  Result<void> ask(std::string_view path, std::optional<Intent> intent);
+  Result<void> restart(std::string_view path, std::string reason);
+  Result<WorkerView> show(std::string_view path);
+  std::vector<WorkerView> tree();
+  SupervisorStats stats();
+  DrainReport drain(Duration base);
+  void force();
+  const WorkerTypes& types() const { return types_; }
+  const SupervisorOptions& options() const { return options_; }
+
+ private:
+  using After = std::function<void(const NodePtr&)>;
+
+  /// Runs `work` on the lane and waits for it. Error: `stopped`.
+  Result<void> on_lane(std::move_only_function<void()> work);
+  /// Sends an event to a worker and waits until it is durable; `done` where it is refused, too.
+  Result<Instance> send_and_wait(std::string_view path, std::string_view event, Result<std::string> payload);
+
+  // Nodes (core.cpp).
+  Result<void> load(AttachReport& report);
+  NodePtr make_node(const std::shared_ptr<const WorkerType>& type, const Instance& instance, WorkerData data,
+                    Node* parent);
+  void link_all(std::vector<NodePtr> loaded, AttachReport& report);
+  void adopt(const NodePtr& node, Node& parent);
+  void drop(const NodePtr& node);
+  Result<void> make_top();
+  void freshen(Node& node);
+  void publish_hands(const Node& node);
+  void retire_hands(Node& node);
+
+  // Commits (commit.cpp).
+  template <class E>
+  void commit(Node& node, const E& event, After after = {});
+  void send(Node& node, std::string_view event, Result<std::string> payload, After after);
+  void committed(const NodePtr& node, Result<Instance> outcome, const After& after);
+  void take(Node& node, const Instance& instance);
+  void settled(const std::string& path, const Instance& instance);
+  Result<Reply> perform(const WorkContext& context, const WorkerType& type, const WorkerType::Action& action);
+
+  // Deciding (decide.cpp).
+  void evaluate(Node& node);
+  bool evaluate_stop(Node& node, Intent intent);
+  void rest(Node& node, Intent intent);
+  bool may_decide(Node& node, bool stopping);
+  bool saw_the_end_of_its_action(const Node& node, bool stopping) const;
+  void follow(Node& node, Decision decision, bool stopping);
+  void order(Node& node, const WorkerType::Action& action, Reason reason, bool stopping);
+  void threw(Node& node, const Error& error);
+  void explain(Node& node, Reason reason);
+  void set_health(Node& node, Health health);
+  Intent intent_of(const Node& node) const;
+  bool waits_for_children(const Node& node, Intent intent) const;
+  Instant not_before(const Node& node, const WorkerType::Action& action) const;
+
+  // Time (tick.cpp).
+  void tick();
+  void arm();
+  void service(Node& node);
+  void schedule(Node& node);
+  Instant sight_due(const Node& node) const;
+  std::int64_t tick_of(Instant at) const;
+
+  // Observing (observe.cpp).
+  void observe(Node& node);
+  void take_collected();
+  void collected(supervise::Collected collected);
+  void watch_sight(Node& node);
+  Duration collector_pause(const Node& node) const;
+  void escalate(Node& node);
+
+  // Desired and children (tree.cpp).
+  void derive(Node& node);
+  Result<std::shared_ptr<const void>> derive_desired(const Node& node) const;
+  Result<void> check_children(const WorkerType& parent, std::string_view path,
+                              const std::vector<ChildSpec>& children) const;
+  Result<void> check_mapping(const WorkerType& parent, const WorkerType& child, const ChildSpec& spec) const;
+  void reconcile(Node& node);
+  void update(Node& parent, Node& child, const ChildSpec& spec);
+  void give_birth(Node& parent, const ChildSpec& spec);
+  void born(Node& parent, const std::string& name, Result<Instance> outcome);
+  void map_state(Node& child);
+  void tell_parent(Node& node);
+  std::optional<Intent> mapped_intent(const Node& parent, const Node& child) const;
+
+  WorkerView view(const Node& node) const;
+  void continue_drain();
+  std::size_t height(const Node& node) const;
+
+  void log_once_in_a_while(Node& node, std::string_view what, const Error& error);
+
+  Runtime& runtime_;
+  const WorkerTypes types_;
+  const SupervisorOptions options_;
+  Gate attached_;
+  Engine* engine_ = nullptr;  // on the lane, and by handlers once it is attached
+
+  std::unordered_map<std::string, NodePtr> nodes_;
+  std::vector<Node*> all_;
+  NodePtr top_;
+  supervise::Wheel wheel_;
+  Instant start_{};
+  std::optional<TimerId> timer_;
+  std::int64_t timer_tick_ = 0;
+  std::map<std::string, Instant, std::less<>> logged_;
+  SupervisorStats stats_;
+
+  struct Drain {
+    Instant began{};
+    Duration base{};
+    std::function<void(DrainReport)> done;
+  };
+  std::optional<Drain> drain_;
+
+  std::mutex hands_mutex_;
+  std::unordered_map<std::string, std::shared_ptr<supervise::Hands>> hands_;
+
+  std::atomic<bool> stopped_{true};
+  std::unique_ptr<supervise::Collectors> collectors_;
+  std::unique_ptr<Lane> lane_;
+};
+
+}  // namespace pawl

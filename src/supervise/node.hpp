@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// A worker in memory: the copy of what is durable, and what only this run of the program knows.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pawl/supervisor.hpp"
+#include "pawl/time.hpp"
+#include "pawl/worker_types.hpp"
+#include "supervise/hands.hpp"
+#include "supervise/wheel.hpp"
+
+namespace pawl::supervise {
+
+/// When a child that could not be made is tried again.
+struct Birth {
+  bool under_way = false;
+  bool retired = false;  ///< it removed itself, and its spec has not changed since
+  std::uint32_t failures = 0;
+  Instant not_before{};
+};
+
+/// Collecting: the freshness of what is known.
+struct Sight {
+  bool collecting = false;
+  bool again = false;  ///< something has happened since it began
+  bool late = false;   ///< it was asked to stop
+  std::uint64_t ticket = 0;
+  Instant began{};
+  Instant next{};
+  std::optional<Instant> seen{};  ///< when the newest observation was complete
+  Instant seen_began{};           ///< and when its collection began
+  Instant since{};                ///< from when on nothing was seen, where nothing was
+  std::uint32_t restarts = 0;
+  Instant last_restart{};
+  bool escalated = false;
+  std::string error{};
+};
+
+/// Exceptions: after too many the worker is left alone, and tried again now and then.
+struct Breaker {
+  std::vector<Instant> throws{};
+  std::uint32_t opened = 0;
+  std::optional<Instant> probe_at{};
+  std::string error{};
+};
+
+struct Node : WheelLink, std::enable_shared_from_this<Node> {
+  WorkerIdentity identity;
+  std::shared_ptr<const WorkerType> type;
+  Node* parent = nullptr;
+  std::vector<std::shared_ptr<Node>> children;
+  std::vector<ChildView> views;  ///< of the children, in the same order
+  std::size_t place = 0;         ///< among the parent's children
+  std::size_t index = 0;         ///< among all
+  std::size_t depth = 0;
+
+  // What is durable.
+  WorkerData data;
+  std::size_t state = 0;
+  bool committing = false;
+  bool revisit = false;  ///< look at it again when the commit is durable
+  bool gone = false;
+
+  // What is desired, as the worker reads it.
+  std::shared_ptr<const void> desired;
+  std::optional<Error> config_error;
+  std::vector<ChildSpec> wanted;
+  std::map<std::string, Birth, std::less<>> births;
+  bool reconciled = false;  ///< the children are as wanted, or on their way
+  bool unwanted = false;    ///< its parent does not name it any more
+
+  // What is observed.
+  std::shared_ptr<Hands> hands;
+  std::shared_ptr<const void> observed;
+  std::optional<std::string> unsaved;  ///< the observation's text, where it is not stored yet
+  Sight sight;
+
+  // Deciding.
+  Instant entered{};
+  Reason reason{"it was just made"};
+  std::optional<Instant> acted;  ///< when the last action ended; an older observation does not count
+  std::optional<Instant> again;  ///< as the state asked
+  std::uint32_t moves = 0;       ///< since the last observation
+  std::int64_t transitions = 0;
+  Health health = Health::unobserved;
+  Breaker breaker;
+  std::optional<Instant> restart_by;  ///< then without its stop path
+
+  Phase phase() const { return type->states[state].phase; }
+  bool is_top() const { return parent == nullptr; }
+};
+
+}  // namespace pawl::supervise

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collecting observations, and what happens when none comes.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "supervise/commit.hpp"
+#include "supervise/core.hpp"
+
+namespace pawl {
+
+/// Begins a collection where one is due.
+void SupervisorCore::observe(Node& node) {
+  if (node.gone || node.sight.collecting || !node.desired || node.sight.next > runtime_.instant()) return;
+  node.sight.collecting = true;
+  node.sight.late = false;
+  node.sight.began = runtime_.instant();
+  node.sight.ticket = collectors_->add(node.shared_from_this(), node.hands);
+}
+
+void SupervisorCore::take_collected() {
+  if (stopped_) return;
+  for (auto& one : collectors_->take()) collected(std::move(one));
+}
+
+void SupervisorCore::collected(supervise::Collected one) {
+  auto& node = *one.node;
+  auto& sight = node.sight;
+  if (node.gone || !sight.collecting || sight.ticket != one.ticket) return;  // given up meanwhile
+  sight.collecting = false;
+  ++stats_.collections;
+  const auto now = runtime_.instant();
+  const auto every = node.type->observe_every.value_or(options_.observe_every);
+  sight.next = sight.again ? now : std::max(sight.began + every, now);
+  sight.again = false;
+  if (!one.seen) {
+    ++stats_.collections_failed;
+    if (one.seen.error().code() == Code::worker_threw) ++stats_.exceptions;
+    sight.error = one.seen.error().to_string();
+    log_once_in_a_while(node, "a worker could not be observed", one.seen.error());
+    observe(node);
+    return schedule(node);
+  }
+  sight.seen = now;
+  sight.seen_began = one.began;
+  sight.restarts = 0;
+  sight.error.clear();
+  node.moves = 0;
+  const bool is_new = !node.data.observed || node.data.observed->text != one.seen->text;
+  node.unsaved = is_new ? std::optional(std::move(one.seen->text)) : std::nullopt;
+  const bool first = !node.observed;
+  node.observed = std::move(one.seen->value);
+  observe(node);
+  const bool waits = node.acted || node.health != Health::good;
+  if (is_new || first || waits) {
+    evaluate(node);
+  } else {
+    schedule(node);
+  }
+}
+
+/// Between two attempts at collecting anew.
+Duration SupervisorCore::collector_pause(const Node& node) const {
+  return std::chrono::seconds(2) * (node.sight.restarts + 1);
+}
+
+/// The ladder of freshness: a collection out of time is asked to stop, one that is lost is begun anew, and a
+/// worker that cannot be observed for long is built afresh.
+void SupervisorCore::watch_sight(Node& node) {
+  auto& sight = node.sight;
+  if (!node.desired) return;
+  const auto now = runtime_.instant();
+  if (sight.collecting && !sight.late && now - sight.began >= options_.observe_timeout) {
+    sight.late = true;
+    ++stats_.collections_failed;
+    sight.error =
+        fmt::format("collecting took longer than {} ms",
+                    std::chrono::duration_cast<std::chrono::milliseconds>(options_.observe_timeout).count());
+    collectors_->ask_to_stop(sight.ticket);
+  }
+  const auto every = node.type->observe_every.value_or(options_.observe_every);
+  const auto age = now - sight.seen.value_or(sight.since);
+  if (age < std::max(options_.lost_after, 3 * every + options_.observe_timeout)) {
+    if (node.health == Health::good && node.sight.seen) may_decide(node, false);
+    return;
+  }
+  set_health(node, Health::lost);
+  if (sight.restarts > 0 && now - sight.last_restart < collector_pause(node)) return;
+  if (sight.restarts >= options_.collector_restarts) return escalate(node);
+  ++sight.restarts;
+  ++stats_.collector_restarts;
+  sight.last_restart = now;
+  options_.log.warn("collecting is begun anew",
+                    {{"worker", node.identity.path}, {"restart", sight.restarts}});
+  if (sight.collecting) {
+    if (!collectors_->abandon(sight.ticket)) collectors_->ask_to_stop(sight.ticket);
+    sight.collecting = false;
+  }
+  sight.next = now;
+}
+
+void SupervisorCore::escalate(Node& node) {
+  if (node.sight.escalated || node.committing || node.data.restart) return;
+  node.sight.escalated = true;
+  const Error error(Code::not_observed,
+                    fmt::format("not observed although collecting was begun anew {} times; last error: {}",
+                                node.sight.restarts, node.sight.error));
+  log_once_in_a_while(node, "a worker is built afresh", error);
+  commit(node, worker_event::RestartAsked{error.message()});
+}
+
+}  // namespace pawl

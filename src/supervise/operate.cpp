@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// What people ask for and see.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "supervise/commit.hpp"
+#include "supervise/core.hpp"
+
+namespace pawl {
+
+using supervise::kTopPath;
+
+namespace {
+
+Error unknown_worker(std::string_view path) {
+  return {Code::unknown_instance,
+          fmt::format("no worker \"{}\"", path.substr(0, 256)),
+          {{"worker", std::string(path.substr(0, 256))}}};
+}
+
+}  // namespace
+
+/// Sends an event from outside and takes the outcome in.
+Result<Instance> SupervisorCore::send_and_wait(std::string_view path, std::string_view event,
+                                               Result<std::string> payload) {
+  PAWL_TRY(auto text, std::move(payload));
+  std::string machine;
+  PAWL_CHECK(on_lane([&] {
+    const auto found = nodes_.find(std::string(path));
+    if (found != nodes_.end()) machine = found->second->type->machine.name;
+  }));
+  if (machine.empty()) return fail(unknown_worker(path));
+  auto sent = engine_->commit(Transaction{}.operation({.machine = std::move(machine),
+                                                       .key = std::string(path),
+                                                       .event = std::string(event),
+                                                       .json = std::move(text)}));
+  if (!sent) return fail(std::move(sent).error());
+  auto instance = std::move(sent->front());
+  PAWL_CHECK(on_lane([&] {
+    const auto found = nodes_.find(std::string(path));
+    if (found == nodes_.end() || instance.finished) return;
+    auto& node = *found->second;
+    // A commit of its own that came later is not undone by what this one found.
+    if (!node.committing) take(node, instance);
+    if (event == type_name<worker_event::Desired>()) derive(node);
+    evaluate(node);
+  }));
+  return instance;
+}
+
+Result<void> SupervisorCore::check(const TreeSpec& tree) const {
+  PAWL_CHECK(validate(tree.variables));
+  PAWL_TRY(const auto top, types_.find(supervise::Application::kType));
+  return check_children(*top, kTopPath, tree.children);
+}
+
+Result<std::pair<TreeSpec, std::int64_t>> SupervisorCore::applied() {
+  UserSpec spec;
+  std::int64_t version = 0;
+  PAWL_CHECK(on_lane([&] {
+    spec = top_->data.spec;
+    version = top_->data.desired_version;
+  }));
+  PAWL_TRY(auto tree, decode<TreeSpec>(spec.config, {.bytes = std::size_t{64} << 20}));
+  return std::pair(std::move(tree), version);
+}
+
+Result<std::int64_t> SupervisorCore::apply(const TreeSpec& tree, std::optional<std::int64_t> expected) {
+  PAWL_CHECK(check(tree));
+  PAWL_TRY(const auto now, applied());
+  if (!expected) expected = now.second;
+  if (now.first == tree && now.second == *expected) return now.second;
+  worker_event::Desired desired{.expected_version = *expected};
+  PAWL_TRY(desired.spec.config, encode(tree));
+  desired.spec.variables = tree.variables;
+  auto sent = send_and_wait(kTopPath, type_name<worker_event::Desired>(), encode(desired));
+  if (!sent && sent.error().code() == Code::guard_refused) {
+    return fail(Code::desired_conflict,
+                fmt::format("the tree is not at version {} any more; read it again", *expected));
+  }
+  if (!sent) return fail(std::move(sent).error());
+  return *expected + 1;
+}
+
+/// Changes what is desired of the top, again where somebody else was faster.
+Result<std::int64_t> SupervisorCore::change_top(const std::function<Result<void>(TreeSpec&)>& change) {
+  constexpr int kAttempts = 10;
+  for (int attempt = 0;; ++attempt) {
+    PAWL_TRY(auto now, applied());
+    PAWL_CHECK(change(now.first));
+    auto done = apply(now.first, now.second);
+    if (done || done.error().code() != Code::desired_conflict || attempt == kAttempts) return done;
+  }
+}
+
+Result<void> SupervisorCore::ask(std::string_view path, std::optional<Intent> intent) {
+  PAWL_CHECK(send_and_wait(path, type_name<worker_event::Asked>(), encode(worker_event::Asked{intent})));
+  return {};
+}
+
+Result<void> SupervisorCore::restart(std::string_view path, std::string reason) {
+  PAWL_CHECK(send_and_wait(path, type_name<worker_event::RestartAsked>(),
+                           encode(worker_event::RestartAsked{std::move(reason)})));
+  return {};
+}
+
+WorkerView SupervisorCore::view(const Node& node) const {
+  const auto now = runtime_.instant();
+  WorkerView made{.identity = node.identity,
+                  .state = node.type->states[node.state].name,
+                  .phase = node.phase(),
+                  .reason = std::string(node.reason.text()),
+                  .health = node.health,
+                  .intent = intent_of(node),
+                  .desired_version = node.data.desired_version,
+                  .spec = node.data.spec,
+                  .in_state = now - node.entered,
+                  .collector_restarts = node.sight.restarts,
+                  .incarnation = node.data.incarnation,
+                  .transitions = node.transitions,
+                  .restarting = node.data.restart.has_value(),
+                  .children = node.children.size()};
+  if (node.config_error) {
+    made.problem = node.config_error->to_string();
+  } else if (node.breaker.probe_at) {
+    made.problem = node.breaker.error;
+  } else if (!node.sight.error.empty()) {
+    made.problem = node.sight.error;
+  } else if (node.data.trouble) {
+    made.problem = node.data.trouble->error;
+  }
+  if (node.desired) {
+    if (auto text = node.type->show_desired(node.desired.get())) made.desired = Json{*std::move(text)};
+  }
+  if (node.data.observed) made.observed = *node.data.observed;
+  if (node.sight.seen) made.observed_ago = now - *node.sight.seen;
+  if (node.data.order) made.action = node.data.order->action;
+  if (node.data.trouble) {
+    made.failures = node.data.trouble->failures;
+    if (node.again && *node.again > now && made.failures > 0) made.next_try = *node.again - now;
+  }
+  for (const auto& child : node.views) made.children_healthy += child.is_healthy() ? 1U : 0U;
+  for (const auto& child : node.children) made.child_paths.push_back(child->identity.path);
+  return made;
+}
+
+Result<WorkerView> SupervisorCore::show(std::string_view path) {
+  Result<WorkerView> found = fail(unknown_worker(path));
+  PAWL_CHECK(on_lane([&] {
+    const auto node = nodes_.find(std::string(path));
+    if (node != nodes_.end()) found = view(*node->second);
+  }));
+  return found;
+}
+
+std::vector<WorkerView> SupervisorCore::tree() {
+  std::vector<WorkerView> found;
+  (void)on_lane([&] {
+    found.reserve(all_.size());
+    // Not by recursion: a tree may be wide and its views are large.
+    std::vector<const Node*> ways;
+    for (auto child = top_->children.rbegin(); child != top_->children.rend(); ++child)
+      ways.push_back(child->get());
+    while (!ways.empty()) {
+      const auto* node = ways.back();
+      ways.pop_back();
+      found.push_back(view(*node));
+      for (auto child = node->children.rbegin(); child != node->children.rend(); ++child)
+        ways.push_back(child->get());
+    }
+  });
+  return found;
+}
+
+SupervisorStats SupervisorCore::stats() {
+  SupervisorStats found;
+  (void)on_lane([&] {
+    found = stats_;
+    found.workers = all_.size() - 1;
+    found.abandoned = collectors_->abandoned();
+  });
+  return found;
+}
+
+// The end of the program.
+
+std::size_t SupervisorCore::height(const Node& node) const {
+  std::size_t most = 0;
+  for (const auto& child : node.children) most = std::max(most, height(*child));
+  return most + 1;
+}
+
+DrainReport SupervisorCore::drain(Duration base) {
+  struct Slot {
+    Gate gate;
+    DrainReport report;
+  };
+  auto slot = std::make_shared<Slot>();
+  const auto begun = on_lane([&, slot] {
+    drain_ = Drain{.began = runtime_.instant(), .base = base, .done = [slot](DrainReport report) {
+                     slot->report = std::move(report);
+                     slot->gate.open();
+                   }};
+    for (auto* node : std::vector<Node*>(all_)) evaluate(*node);
+    continue_drain();
+    arm();
+  });
+  if (!begun) return {};
+  runtime_.wait(slot->gate);
+  return slot->report;
+}
+
+/// Ends the drain when all rest, or its time is over. The top itself needs not rest: it is the program.
+void SupervisorCore::continue_drain() {
+  if (!drain_ || !drain_->done) return;
+  DrainReport report;
+  for (const auto* node : all_) {
+    if (!node->is_top() && node->phase() != Phase::stopped) report.cut.push_back(node->identity.path);
+  }
+  const auto levels = static_cast<std::int64_t>(height(*top_) - 1);
+  const bool over = runtime_.instant() >= drain_->began + drain_->base * levels;
+  if (!report.cut.empty() && !over) return;
+  std::ranges::sort(report.cut);
+  report.clean = report.cut.empty();
+  if (!report.clean) {
+    options_.log.warn("workers did not come to rest in time",
+                      {{"workers", fmt::to_string(report.cut.size())}, {"first", report.cut.front()}});
+  }
+  std::exchange(drain_->done, {})(std::move(report));
+}
+
+void SupervisorCore::force() {
+  if (!lane_) return;
+  lane_->post([core = weak_from_this()] {
+    const auto alive = core.lock();
+    if (!alive || !alive->drain_ || !alive->drain_->done) return;
+    alive->drain_->base = Duration::zero();
+    alive->continue_drain();
+  });
+}
+
+}  // namespace pawl

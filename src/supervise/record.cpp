@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the events of a worker's machine make of its data.
+#include "pawl/detail/worker_machine.hpp"
+
+namespace pawl::detail {
+
+namespace {
+
+/// What an action's work is called with; everything it needs is in the worker.
+struct Begin {};
+
+}  // namespace
+
+void apply(WorkerData& data, const worker_event::Moved& event) {
+  data.reason = event.reason;
+  data.trouble.reset();
+  if (event.observed) data.observed = event.observed;
+}
+
+void apply(WorkerData& data, const worker_event::Ordered& event, Effects& effects) {
+  data.reason = event.reason;
+  data.order = WorkerOrder{.action = event.action, .stops = event.stops};
+  if (data.trouble && data.trouble->action != event.action) data.trouble.reset();
+  if (event.observed) data.observed = event.observed;
+  effects.work(event.action, Begin{});
+}
+
+void apply(WorkerData& data, const worker_event::Ended& event, Effects& effects) {
+  data.order.reset();
+  if (event.cancelled) return;
+  if (!data.trouble) data.trouble = WorkerTrouble{.action = event.action};
+  auto& trouble = *data.trouble;
+  trouble.at = effects.now();
+  if (event.error) {
+    ++trouble.failures;
+    trouble.repeats = 0;
+    trouble.error = *event.error;
+  } else {
+    trouble.failures = 0;
+    ++trouble.repeats;
+    trouble.error.clear();
+  }
+}
+
+void apply(WorkerData& data, const worker_event::Interrupted&, Effects& effects) {
+  data.order->interrupted = true;
+  effects.stop_work(data.order->action);
+}
+
+void apply(WorkerData& data, const worker_event::Desired& event) {
+  ++data.desired_version;
+  data.spec = event.spec;
+  data.state_mapping = event.state_mapping;
+  data.enabled = event.enabled;
+}
+
+/// Nothing of the instance before is left: not its observation, which would be taken for this one's.
+void apply(WorkerData& data, const worker_event::Restarted& event, Effects& effects) {
+  if (data.order) effects.cancel_work(data.order->action);
+  data.reason = event.reason;
+  data.order.reset();
+  data.trouble.reset();
+  data.observed.reset();
+  data.restart.reset();
+  ++data.incarnation;
+}
+
+void apply(WorkerData& data, const worker_event::Removed& event) {
+  data.reason = event.reason;
+  data.order.reset();
+  if (event.retired) data.retired = event.reason;
+}
+
+}  // namespace pawl::detail

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pawl/supervisor.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/supervise/pump.hpp"
+
+using namespace std::chrono_literals;
+using pawl::test::line;
+using pawl::test::Plant;
+using pawl::test::plant_setup;
+using pawl::test::pump;
+using Strings = std::vector<std::string>;
+
+namespace {
+
+TEST(Supervisor, BringsAWorkerIntoTheStateThatIsDesired) {
+  Plant plant;
+  pawl::SupervisorKit kit(plant_setup(plant));
+  kit.supervisor().apply({.children = {pump("a")}}).value();
+  ASSERT_TRUE(kit.wait_for("a", "Running"));
+  EXPECT_EQ(kit.moves("a"), (Strings{"TryingToStart", "Running"}));
+  EXPECT_EQ(plant.motors["a"].starts, 1);
+}
+
+TEST(Supervisor, AnIdleWorkerWritesNothing) {
+  Plant plant;
+  pawl::SupervisorKit kit(plant_setup(plant));
+  kit.supervisor().apply({.children = {pump("a")}}).value();
+  ASSERT_TRUE(kit.wait_for("a", "Running"));
+  kit.advance(1s);
+  const auto before = kit.engine().last_seq();
+  kit.advance(10min);
+  EXPECT_EQ(kit.engine().last_seq(), before);
+  EXPECT_EQ(kit.supervisor().show("a").value().health, pawl::Health::good);
+}
+
+TEST(Supervisor, AParkedWorkerComesToRestAndStaysThereOverACrash) {
+  Plant plant;
+  pawl::SupervisorKit kit(plant_setup(plant));
+  kit.supervisor().apply({.children = {pump("a")}}).value();
+  ASSERT_TRUE(kit.wait_for("a", "Running"));
+  kit.supervisor().park("a").value();
+  ASSERT_TRUE(kit.wait_for("a", "Stopped"));
+  EXPECT_FALSE(plant.motors["a"].turning);
+  kit.crash();
+  kit.advance(1min);
+  EXPECT_EQ(kit.state("a"), "Stopped");
+  kit.supervisor().run("a").value();
+  EXPECT_TRUE(kit.wait_for("a", "Running"));
+}
+
+TEST(Supervisor, AWorkerThatIsNotNamedAnyMoreIsStoppedAndRemoved) {
+  Plant plant;
+  pawl::SupervisorKit kit(plant_setup(plant));
+  kit.supervisor().apply({.children = {pump("a"), pump("b")}}).value();
+  ASSERT_TRUE(kit.wait_for("a", "Running"));
+  kit.supervisor().remove("a").value();
+  ASSERT_TRUE(kit.wait_for("a", ""));
+  EXPECT_FALSE(plant.motors["a"].turning);
+  EXPECT_EQ(kit.state("b"), "Running");
+  kit.crash();
+  kit.advance(1min);
+  EXPECT_EQ(kit.state("a"), "");
+}
+
+TEST(Supervisor, ATreeIsMadeFromTheTopAndRemovedFromTheBottom) {
+  Plant plant;
+  pawl::SupervisorKit kit(plant_setup(plant));
+  kit.supervisor().apply({.children = {line("l", R"({"mapped": true})")}}).value();
+  ASSERT_TRUE(kit.wait_for("l", "Running"));
+  EXPECT_EQ(kit.state("l/pump-1"), "Running");
+  EXPECT_EQ(kit.state("l/pump-2"), "Running");
+  kit.supervisor().apply({}).value();
+  ASSERT_TRUE(kit.wait_for("l", ""));
+  EXPECT_EQ(kit.state("l/pump-1"), "");
+  EXPECT_FALSE(plant.motors["l/pump-1"].turning);
+}
+
+TEST(Supervisor, EverythingGoesOnAfterACrash) {
+  Plant plant;
+  pawl::SupervisorKit kit(plant_setup(plant));
+  kit.supervisor().apply({.children = {line("l"), pump("a")}}).value();
+  ASSERT_TRUE(kit.wait_for("l", "Running"));
+  kit.crash();
+  EXPECT_EQ(kit.found().workers, 4U);
+  plant.motors["l/pump-2"].turning = false;
+  ASSERT_TRUE(kit.wait_until([&] { return plant.motors["l/pump-2"].turning; }));
+  EXPECT_TRUE(kit.wait_for("l", "Running"));
+  EXPECT_EQ(plant.motors["a"].starts, 1);
+}
+
+TEST(Supervisor, ADrainLetsEverybodyRestChildrenFirst) {
+  Plant plant;
+  pawl::SupervisorKit kit(plant_setup(plant));
+  kit.supervisor().apply({.children = {line("l"), pump("a")}}).value();
+  ASSERT_TRUE(kit.wait_for("l", "Running"));
+  const auto report = kit.supervisor().drain();
+  EXPECT_TRUE(report.clean);
+  EXPECT_EQ(kit.state("l"), "Stopped");
+  EXPECT_EQ(kit.state("l/pump-1"), "Stopped");
+  kit.restart();
+  EXPECT_TRUE(kit.wait_for("l", "Running"));
+}
+
+}  // namespace
