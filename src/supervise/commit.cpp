@@ -45,9 +45,13 @@ void SupervisorCore::committed(const NodePtr& node, Result<Instance> outcome, co
   }
 }
 
-/// The durable copy; what depends on the state is told.
+/// The durable copy; what depends on it is told. What was sent from outside and what was decided here may
+/// arrive in another order than they became durable in: only the newer one counts.
 void SupervisorCore::take(Node& node, const Instance& instance) {
+  if (instance.version <= node.version) return;
+  node.version = instance.version;
   const auto before = node.state;
+  const auto desired_before = node.data.desired_version;
   if (instance.value != nullptr) {
     node.data = *static_cast<const WorkerData*>(instance.value.get());
   } else if (auto data = decode<WorkerData>(instance.data, {.bytes = std::size_t{64} << 20})) {
@@ -59,6 +63,7 @@ void SupervisorCore::take(Node& node, const Instance& instance) {
     node.unsaved.reset();
     ++stats_.observations_written;
   }
+  if (node.data.desired_version != desired_before) derive(node);
   if (node.state == before) return;
   node.entered = runtime_.instant();
   node.again.reset();

@@ -185,6 +185,7 @@ SupervisorCore::NodePtr SupervisorCore::make_node(const std::shared_ptr<const Wo
                     .created_at = instance.created_at};
   node->type = type;
   node->data = std::move(data);
+  node->version = instance.version;
   node->entered = runtime_.instant();
   if (const auto state = type->machine.find_state(instance.state)) node->state = *state;
   if (!node->data.reason.empty()) node->reason = Reason(node->data.reason);

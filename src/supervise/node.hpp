@@ -65,6 +65,7 @@ struct Node : WheelLink, std::enable_shared_from_this<Node> {
   // What is durable.
   WorkerData data;
   std::size_t state = 0;
+  std::int64_t version = 0;
   bool committing = false;
   bool revisit = false;  ///< look at it again when the commit is durable
   bool gone = false;

@@ -40,11 +40,8 @@ Result<Instance> SupervisorCore::send_and_wait(std::string_view path, std::strin
   PAWL_CHECK(on_lane([&] {
     const auto found = nodes_.find(std::string(path));
     if (found == nodes_.end() || instance.finished) return;
-    auto& node = *found->second;
-    // A commit of its own that came later is not undone by what this one found.
-    if (!node.committing) take(node, instance);
-    if (event == type_name<worker_event::Desired>()) derive(node);
-    evaluate(node);
+    take(*found->second, instance);
+    evaluate(*found->second);
   }));
   return instance;
 }

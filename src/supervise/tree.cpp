@@ -185,17 +185,10 @@ void SupervisorCore::update(Node& parent, Node& child, const ChildSpec& spec) {
     parent.again = runtime_.instant() + options_.tick;
     return;
   }
-  const bool config = data.spec != merged;
-  commit(child,
-         worker_event::Desired{.expected_version = data.desired_version,
-                               .spec = merged,
-                               .state_mapping = spec.state_mapping,
-                               .enabled = spec.enabled},
-         [this, config](const NodePtr& changed) {
-           if (!config) return;
-           changed->reconciled = false;
-           derive(*changed);
-         });
+  commit(child, worker_event::Desired{.expected_version = data.desired_version,
+                                      .spec = merged,
+                                      .state_mapping = spec.state_mapping,
+                                      .enabled = spec.enabled});
 }
 
 void SupervisorCore::give_birth(Node& parent, const ChildSpec& spec) {

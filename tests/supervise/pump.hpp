@@ -20,8 +20,8 @@ struct Plant {
     int starts = 0;          ///< actions that were begun
     int running_starts = 0;  ///< at this moment
     int most_at_once = 0;
-    int fail_starts = 0;     ///< so many starts fail
-    bool stuck = false;      ///< does not stop
+    int fail_starts = 0;  ///< so many starts fail
+    bool stuck = false;   ///< does not stop
   };
   std::map<std::string, Motor> motors;
   std::function<void(std::string_view path)> while_starting = [](std::string_view) {};
@@ -150,14 +150,17 @@ struct Line : Worker<LineObserved, LineDesired> {
   static Next<Go<Closing>> stop(State, const Snapshot&) {
     return Go<Closing>{"it is to stop"};
   }
-  static Result<LineObserved> collect(NoTools&, const LineDesired&, const CollectContext&) { return LineObserved{}; }
+  static Result<LineObserved> collect(NoTools&, const LineDesired&, const CollectContext&) {
+    return LineObserved{};
+  }
   static std::vector<ChildSpec> children(const LineDesired& desired, const UserSpec&) {
     std::vector<ChildSpec> made;
     for (int i = 1; i <= desired.pumps; ++i) {
       ChildSpec pump{.name = "pump-" + std::to_string(i),
                      .worker_type = desired.pump_type,
                      .user_spec = {.config = desired.pump_config}};
-      if (desired.mapped) pump.state_mapping = {{"stopped", "stopped"}, {"starting", "run"}, {"closing", "park"}};
+      if (desired.mapped)
+        pump.state_mapping = {{"stopped", "stopped"}, {"starting", "run"}, {"closing", "park"}};
       made.push_back(std::move(pump));
     }
     return made;

@@ -7,11 +7,10 @@
 #include <thread>
 
 #include "pawl/supervisor.hpp"
-#include "tests/support/temp_dir.hpp"
 
 using namespace std::chrono_literals;
 
-namespace {
+namespace pawl::test {
 
 struct LampObserved {
   bool lit = false;
@@ -22,10 +21,6 @@ struct LampDesired {
 struct LampTools {
   std::shared_ptr<std::atomic<bool>> lit = std::make_shared<std::atomic<bool>>(false);
 };
-
-}  // namespace
-
-namespace pawl::test {
 
 struct Lamp : Worker<LampObserved, LampDesired, LampTools> {
   struct Dark : phase::Stopped {};
@@ -79,7 +74,8 @@ bool comes_true(Runtime& runtime, F holds) {
 }
 
 TEST(SupervisorThreads, ManyWorkersAreStartedParkedChangedAndRemovedByManyThreads) {
-  const TempDir directory;
+  auto directory = (std::filesystem::temp_directory_path() / "pawl_supervise_threads_XXXXXX").string();
+  ASSERT_NE(mkdtemp(directory.data()), nullptr);
   ThreadRuntime runtime;
   WorkerTypes types;
   types.add<Lamp>();
@@ -87,12 +83,13 @@ TEST(SupervisorThreads, ManyWorkersAreStartedParkedChangedAndRemovedByManyThread
   Machines machines;
   supervisor.add_machines(machines);
   auto engine = Engine::open(runtime, std::move(machines),
-                             {.store = "sqlite:" + (directory.path() / "lamps.db").string(),
+                             {.store = "sqlite:" + directory + "/lamps.db",
                               .pools = {{std::string(Supervisor::kPool), 8}}})
                     .value();
   supervisor.attach(*engine).value();
   TreeSpec tree;
-  for (int i = 0; i < 40; ++i) tree.children.push_back({.name = "lamp-" + std::to_string(i), .worker_type = "lamp"});
+  for (int i = 0; i < 40; ++i)
+    tree.children.push_back({.name = "lamp-" + std::to_string(i), .worker_type = "lamp"});
   supervisor.apply(tree).value();
   auto count = [&](Phase phase) {
     std::size_t found = 0;
@@ -108,7 +105,8 @@ TEST(SupervisorThreads, ManyWorkersAreStartedParkedChangedAndRemovedByManyThread
           const auto name = "lamp-" + std::to_string(i);
           (void)supervisor.park(name);
           (void)supervisor.show(name);
-          (void)supervisor.upsert({.name = name, .worker_type = "lamp", .user_spec = {.config = R"({"watts": 60})"}});
+          (void)supervisor.upsert(
+              {.name = name, .worker_type = "lamp", .user_spec = {.config = R"({"watts": 60})"}});
           (void)supervisor.restart(name, "a test");
           (void)supervisor.stats();
         }
@@ -120,6 +118,8 @@ TEST(SupervisorThreads, ManyWorkersAreStartedParkedChangedAndRemovedByManyThread
   ASSERT_TRUE(comes_true(runtime, [&] { return count(Phase::running) == 40; }));
   EXPECT_TRUE(supervisor.drain(60s).clean);
   supervisor.detach();
+  engine.reset();
+  std::filesystem::remove_all(directory);
 }
 
 }  // namespace pawl::test
