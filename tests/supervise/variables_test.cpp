@@ -25,14 +25,14 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 
 /// The error of variables that must not be allowed.
-pawl::Error refusal(const Variables& variables) {
+pawl::Error refusal_of(const Variables& variables) {
   const auto checked = validate(variables);
   return checked ? pawl::Error(Code::invalid_argument, "it was allowed") : checked.error();
 }
 
 /// The rendered text, or the error's.
-std::string rendered(std::string_view text, const Variables& variables,
-                     const pawl::InternalVariables& internal = {}) {
+std::string rendered_with(std::string_view text, const Variables& variables,
+                          const pawl::InternalVariables& internal = {}) {
   const auto result = pawl::render(text, variables, internal);
   return result ? *result : result.error().to_string();
 }
@@ -86,7 +86,7 @@ TEST(Inherit, GlobalsReachTheThirdLevelAndEachLevelMayAdd) {
   const auto middle = inherit(root, {.global = {{"cluster", {"\"c2\""}}}});
   const auto parent = inherit(middle, {.global = {{"hall", {"3"}}}});
   const auto leaf = inherit(parent, {.user = {{"IP", {"\"10.0.0.7\""}}}});
-  EXPECT_EQ(rendered("{{ .global.site }} {{ .global.cluster }} {{ .global.hall }} {{ .IP }}", leaf),
+  EXPECT_EQ(rendered_with("{{ .global.site }} {{ .global.cluster }} {{ .global.hall }} {{ .IP }}", leaf),
             "north c2 3 10.0.0.7");
 }
 
@@ -98,7 +98,7 @@ TEST(Validate, OrdinaryVariablesAreAllowed) {
 
 TEST(Validate, AUserVariableCannotBeCalledLikeANamespace) {
   for (const std::string name : {"global", "internal"}) {
-    const auto error = refusal({.user = {{"IP", {"1"}}, {name, {"1"}}}});
+    const auto error = refusal_of({.user = {{"IP", {"1"}}, {name, {"1"}}}});
     EXPECT_EQ(error.code(), Code::spec_invalid);
     EXPECT_EQ(error.field("key"), name);
     EXPECT_THAT(error.message(), HasSubstr("cannot be called \"" + name + "\""));
@@ -109,17 +109,17 @@ TEST(Validate, AUserVariableCannotBeCalledLikeANamespace) {
 TEST(Validate, BelowGlobalTheseNamesHideNothing) {
   const Variables variables{.global = {{"global", {"1"}}, {"internal", {"2"}}}};
   EXPECT_TRUE(validate(variables));
-  EXPECT_EQ(rendered("{{ .global.global }}{{ .global.internal }}", variables), "12");
+  EXPECT_EQ(rendered_with("{{ .global.global }}{{ .global.internal }}", variables), "12");
 }
 
 TEST(Validate, ANameThatNoTemplateCanUseIsRefused) {
   for (const std::string name : {"", "plc-1", "1st", "a.b", "a b", "größe", "a\n"}) {
-    const auto user = refusal({.user = {{name, {"1"}}}});
+    const auto user = refusal_of({.user = {{name, {"1"}}}});
     EXPECT_EQ(user.code(), Code::spec_invalid) << name;
     EXPECT_EQ(user.field("key"), name);
     EXPECT_THAT(user.message(), HasSubstr("the user variable \"" + name + "\""));
     EXPECT_THAT(user.message(), HasSubstr("letters, digits and '_'"));
-    const auto global = refusal({.global = {{name, {"1"}}}});
+    const auto global = refusal_of({.global = {{name, {"1"}}}});
     EXPECT_EQ(global.code(), Code::spec_invalid) << name;
     EXPECT_EQ(global.field("key"), "global." + name);
     EXPECT_THAT(global.message(), HasSubstr("the global variable \"" + name + "\""));
@@ -127,28 +127,28 @@ TEST(Validate, ANameThatNoTemplateCanUseIsRefused) {
 }
 
 TEST(Validate, AMessageAboutANameOfAnyBytesCanBeShown) {
-  const auto error = refusal({.user = {{"a\xff", {"1"}}}});
+  const auto error = refusal_of({.user = {{"a\xff", {"1"}}}});
   EXPECT_EQ(error.field("key"), "a?");
   EXPECT_THAT(error.message(), HasSubstr("\"a?\""));
 }
 
 TEST(Validate, AValueThatIsNotJsonIsRefused) {
   for (const std::string text : {"10.0.0.7", "", "{", "1 2", "'x'"}) {
-    const auto error = refusal({.user = {{"IP", {text}}}});
+    const auto error = refusal_of({.user = {{"IP", {text}}}});
     EXPECT_EQ(error.code(), Code::spec_invalid) << text;
     EXPECT_EQ(error.field("key"), "IP");
     EXPECT_THAT(error.message(),
                 HasSubstr("the user variable \"IP\" has a value that cannot be read as JSON"));
     EXPECT_THAT(error.message(), HasSubstr("quotation marks"));
   }
-  EXPECT_EQ(refusal({.global = {{"site", {"north"}}}}).field("key"), "global.site");
+  EXPECT_EQ(refusal_of({.global = {{"site", {"north"}}}}).field("key"), "global.site");
 }
 
 TEST(Validate, AValueMayBeNestedSoDeeplyThatASpecificationOfItCanBeStored) {
   const pawl::ChildSpec deepest{.user_spec = {.variables = {.user = {{"x", {nested(16)}}}}}};
   EXPECT_TRUE(validate(deepest.user_spec.variables));
   EXPECT_TRUE(encode(std::vector{deepest}));
-  const auto error = refusal({.user = {{"x", {nested(17)}}}});
+  const auto error = refusal_of({.user = {{"x", {nested(17)}}}});
   EXPECT_EQ(error.code(), Code::spec_invalid);
   EXPECT_THAT(error.message(), HasSubstr("16 levels"));
 }
@@ -156,7 +156,7 @@ TEST(Validate, AValueMayBeNestedSoDeeplyThatASpecificationOfItCanBeStored) {
 TEST(StoredVariables, AreTheUsersAndTheTreesAndNothingElse) {
   const Variables variables{.user = {{"PORT", {"1883"}}}, .global = {{"site", {"\"north\""}}}};
   const pawl::InternalVariables internal{.id = "pump-1", .parent_id = "root"};
-  ASSERT_EQ(rendered("{{ .internal.id }}", variables, internal), "pump-1");
+  ASSERT_EQ(rendered_with("{{ .internal.id }}", variables, internal), "pump-1");
   EXPECT_EQ(encode(variables).value(), R"({"user":{"PORT":1883},"global":{"site":"north"}})");
 }
 
@@ -164,7 +164,7 @@ TEST(StoredVariables, InternalOnesThatSomebodyWroteAreNotTaken) {
   const auto read = decode<Variables>(R"({"user":{"a":1},"internal":{"id":"forged"}})");
   ASSERT_TRUE(read);
   EXPECT_EQ(encode(*read).value(), R"({"user":{"a":1},"global":{}})");
-  EXPECT_EQ(rendered("{{ .internal.id }}", *read, {.id = "real"}), "real");
+  EXPECT_EQ(rendered_with("{{ .internal.id }}", *read, {.id = "real"}), "real");
 }
 
 TEST(StoredVariables, ComeBackAsTheyWere) {
@@ -183,8 +183,8 @@ TEST(StoredVariables, RenderTheSameBeforeAndAfter) {
   const Variables variables{.user = {{"n", {"1.50e1"}}, {"o", {R"({ "a" : 1.0 })"}}}};
   const auto read = decode<Variables>(encode(variables).value());
   ASSERT_TRUE(read);
-  EXPECT_EQ(rendered("{{ .n }} {{ .o }}", variables), R"(15.0 {"a":1.0})");
-  EXPECT_EQ(rendered("{{ .n }} {{ .o }}", *read), R"(15.0 {"a":1.0})");
+  EXPECT_EQ(rendered_with("{{ .n }} {{ .o }}", variables), R"(15.0 {"a":1.0})");
+  EXPECT_EQ(rendered_with("{{ .n }} {{ .o }}", *read), R"(15.0 {"a":1.0})");
 }
 
 TEST(StoredVariables, EmptyAndAbsentMapsAreEmpty) {
