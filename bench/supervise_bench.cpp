@@ -8,6 +8,7 @@
 //     PAWL_BENCH_ONLY     only points whose name contains this
 //     PAWL_BENCH_WORKERS  how many workers lie in memory
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <atomic>
 #include <chrono>
@@ -262,17 +263,25 @@ void measure_cpu() {
          kWorkers);
 }
 
+/// What is allocated and not freed.
+double heap_bytes() {
+  const auto info = mallinfo2();
+  return static_cast<double>(info.uordblks + info.hblkhd);
+}
+
+/// A worker's share of the supervisor alone, against two kibibytes, and of the whole program with its engine,
+/// against the stacks of the twenty-four threads that a worker takes where each has its own.
 void measure_memory() {
   if (!wanted("supervise.memory")) return;
   const auto workers = std::stoi(setting("PAWL_BENCH_WORKERS", "100000"));
-  const auto before = resident_bytes();
   World world({.tick = 1s, .observe_every = 10s});
   const auto empty = resident_bytes();
   world.run_all(workers);
   const auto full = resident_bytes();
-  const auto engine = static_cast<double>(world.engine->stats().memory_per_instance);
-  report("supervise.memory", (full - empty) / workers, "bytes", 2048 + engine);
-  report("supervise.memory.program", (empty - before) / 1e6, "MB", 64);
+  const auto used = heap_bytes();
+  world.supervisor.detach();
+  report("supervise.memory.own", (used - heap_bytes()) / workers, "bytes", 2048);
+  report("supervise.memory.resident", (full - empty) / workers, "bytes", 24 * 2048);
 }
 
 /// From the collection that saw a change to the begin of the action, with one durable commit between.

@@ -11,7 +11,7 @@ void SupervisorCore::send(Node& node, std::string_view event, Result<std::string
   if (!payload) return log_once_in_a_while(node, "what a worker says cannot be stored", payload.error());
   node.committing = true;
   engine_->submit(Transaction{}.operation({.machine = node.type->machine.name,
-                                           .key = node.identity.path,
+                                           .key = node.identity->path,
                                            .event = std::string(event),
                                            .json = *std::move(payload)}),
                   [core = weak_from_this(), node = node.shared_from_this(),
@@ -49,31 +49,29 @@ void SupervisorCore::committed(const NodePtr& node, Result<Instance> outcome, co
 /// arrive in another order than they became durable in: only the newer one counts.
 void SupervisorCore::take(Node& node, const Instance& instance) {
   if (instance.version <= node.version) return;
+  auto data = data_of(instance);
+  if (!data) return log_once_in_a_while(node, "what is stored of a worker cannot be read", data.error());
   node.version = instance.version;
   const auto before = node.state;
-  const auto desired_before = node.data.desired_version;
-  if (instance.value != nullptr) {
-    node.data = *static_cast<const WorkerData*>(instance.value.get());
-  } else if (auto data = decode<WorkerData>(instance.data, {.bytes = std::size_t{64} << 20})) {
-    node.data = *std::move(data);
-  }
+  const auto desired_before = node.data->desired_version;
+  node.data = *std::move(data);
   if (instance.finished) return;
   if (const auto state = node.type->machine.find_state(instance.state)) node.state = *state;
-  if (node.unsaved && node.data.observed && node.data.observed->text == *node.unsaved) {
+  if (node.unsaved && node.data->observed && node.data->observed->text == *node.unsaved) {
     node.unsaved.reset();
     ++stats_.observations_written;
   }
-  if (node.data.desired_version != desired_before) derive(node);
+  if (node.data->desired_version != desired_before) derive(node);
   if (node.state == before) return;
   node.entered = runtime_.instant();
   node.again.reset();
   ++node.moves;
   ++node.transitions;
   ++stats_.transitions;
-  options_.log.info("a worker has moved", {{"worker", node.identity.path},
+  options_.log.info("a worker has moved", {{"worker", node.identity->path},
                                            {"from", node.type->states[before].name},
                                            {"to", node.type->states[node.state].name},
-                                           {"reason", node.data.reason}});
+                                           {"reason", node.data->reason}});
   tell_parent(node);
   for (const auto& child : std::vector<NodePtr>(node.children)) map_state(*child);
 }
@@ -87,16 +85,16 @@ void SupervisorCore::settled(const std::string& path, const Instance& instance) 
     const auto found = alive->nodes_.find(path);
     if (found == alive->nodes_.end() || instance.finished) return;
     auto& node = *found->second;
-    const auto failed = node.data.trouble ? node.data.trouble->failures : 0;
+    const auto failed = node.data->trouble ? node.data->trouble->failures : 0;
     alive->take(node, instance);
-    if (node.data.trouble && node.data.trouble->failures > failed) {
+    if (node.data->trouble && node.data->trouble->failures > failed) {
       ++alive->stats_.actions_failed;
       alive->options_.log.warn("an action has failed", {{"worker", path},
-                                                        {"action", node.data.trouble->action},
-                                                        {"failures", node.data.trouble->failures},
-                                                        {"error", node.data.trouble->error}});
+                                                        {"action", node.data->trouble->action},
+                                                        {"failures", node.data->trouble->failures},
+                                                        {"error", node.data->trouble->error}});
     }
-    if (!node.data.order) {
+    if (!node.data->order) {
       node.acted = alive->runtime_.instant();
       node.sight.next = *node.acted;
       node.sight.again = node.sight.collecting;
@@ -116,8 +114,7 @@ Result<Reply> SupervisorCore::perform(const WorkContext& context, const WorkerTy
   std::shared_ptr<supervise::Hands> hands;
   {
     const std::lock_guard lock(hands_mutex_);
-    if (const auto found = hands_.find(std::string(context.key)); found != hands_.end())
-      hands = found->second;
+    if (const auto found = hands_.find(context.key); found != hands_.end()) hands = found->second;
   }
   if (!hands) return fail(Code::stopped, fmt::format("{} \"{}\" is not supervised", type.name, context.key));
   const auto done = hands->act(action, context.number, context.attempt, context.stop);

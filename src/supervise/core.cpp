@@ -131,7 +131,7 @@ Result<void> SupervisorCore::load(AttachReport& report) {
     do {
       PAWL_TRY(const auto page, engine_->list(query));
       for (const auto& instance : page.instances) {
-        PAWL_TRY(auto data, decode<WorkerData>(instance.data, {.bytes = std::size_t{64} << 20}));
+        PAWL_TRY(auto data, data_of(instance));
         loaded.push_back(make_node(type, instance, std::move(data), nullptr));
       }
       query.cursor = page.next;
@@ -144,54 +144,63 @@ Result<void> SupervisorCore::load(AttachReport& report) {
 /// Parents before children; whose parent is not there, because this program does not know its type, stays
 /// untouched.
 void SupervisorCore::link_all(std::vector<NodePtr> loaded, AttachReport& report) {
-  std::ranges::sort(loaded, {}, [](const NodePtr& node) { return node->identity.path; });
+  std::ranges::sort(loaded, {},
+                    [](const NodePtr& node) -> const std::string& { return node->identity->path; });
   std::unordered_map<std::string, std::vector<NodePtr>> by_parent;
   for (auto& node : loaded) {
-    if (node->identity.path == kTopPath) {
+    if (node->identity->path == kTopPath) {
       top_ = node;
     } else {
-      by_parent[node->identity.parent].push_back(node);
+      by_parent[node->identity->parent].push_back(node);
     }
   }
   if (!top_) return;
   std::vector<NodePtr> ways{top_};
-  nodes_.emplace(kTopPath, top_);
+  nodes_.emplace(top_->identity->path, top_);
   for (std::size_t at = 0; at < ways.size(); ++at) {
     const auto node = ways[at];
     freshen(*node);
     node->index = all_.size();
     all_.push_back(node.get());
-    const auto found = by_parent.find(node->identity.path);
+    const auto found = by_parent.find(node->identity->path);
     if (found == by_parent.end()) continue;
     for (const auto& child : found->second) {
       adopt(child, *node);
-      nodes_.emplace(child->identity.path, child);
+      nodes_.emplace(child->identity->path, child);
       ways.push_back(child);
     }
     by_parent.erase(found);
   }
   for (const auto& [_, orphans] : by_parent) {
-    for (const auto& orphan : orphans) report.unknown.push_back(orphan->identity.path);
+    for (const auto& orphan : orphans) report.unknown.push_back(orphan->identity->path);
   }
 }
 
+/// The data of an instance; shared with the engine's own copy where that is at hand.
+Result<std::shared_ptr<const WorkerData>> SupervisorCore::data_of(const Instance& instance) {
+  if (instance.value != nullptr) return std::static_pointer_cast<const WorkerData>(instance.value);
+  PAWL_TRY(auto data, decode<WorkerData>(instance.data, {.bytes = std::size_t{64} << 20}));
+  return std::make_shared<const WorkerData>(std::move(data));
+}
+
 SupervisorCore::NodePtr SupervisorCore::make_node(const std::shared_ptr<const WorkerType>& type,
-                                                  const Instance& instance, WorkerData data, Node* parent) {
+                                                  const Instance& instance,
+                                                  std::shared_ptr<const WorkerData> data, Node* parent) {
   auto node = std::make_shared<Node>();
-  node->identity = {.path = instance.key,
-                    .name = data.name,
-                    .type = type->name,
-                    .parent = data.parent,
-                    .created_at = instance.created_at};
+  node->identity = std::make_shared<const WorkerIdentity>(WorkerIdentity{.path = instance.key,
+                                                                         .name = data->name,
+                                                                         .type = type->name,
+                                                                         .parent = data->parent,
+                                                                         .created_at = instance.created_at});
   node->type = type;
   node->data = std::move(data);
   node->version = instance.version;
   node->entered = runtime_.instant();
   if (const auto state = type->machine.find_state(instance.state)) node->state = *state;
-  if (!node->data.reason.empty()) node->reason = Reason(node->data.reason);
+  if (!node->data->reason.empty()) node->reason = Reason(node->data->reason);
   // Good enough to stop on; to decide anything else, it is observed first.
-  if (node->data.observed) {
-    if (auto seen = type->read_observed(node->data.observed->text)) node->observed = *std::move(seen);
+  if (node->data->observed) {
+    if (auto seen = type->read_observed(node->data->observed->text)) node->observed = *std::move(seen);
   }
   if (parent != nullptr) adopt(node, *parent);
   return node;
@@ -209,7 +218,7 @@ void SupervisorCore::adopt(const NodePtr& node, Node& parent) {
 /// A fresh instance: new tools, nothing seen, nothing remembered.
 void SupervisorCore::freshen(Node& node) {
   retire_hands(node);
-  node.hands = std::make_shared<Hands>(node.type, node.identity);
+  node.hands = std::make_shared<Hands>(node.type, node.identity, node.running);
   node.hands->desire(node.desired);
   publish_hands(node);
   node.sight = {};
@@ -226,7 +235,8 @@ void SupervisorCore::freshen(Node& node) {
 
 void SupervisorCore::publish_hands(const Node& node) {
   const std::lock_guard lock(hands_mutex_);
-  hands_.insert_or_assign(node.identity.path, node.hands);
+  hands_.erase(node.identity->path);  // its key lives in the identity of the one before
+  hands_.emplace(node.hands->identity().path, node.hands);
 }
 
 /// Tools may block when they are destroyed, so that this is not done here.
@@ -234,7 +244,7 @@ void SupervisorCore::retire_hands(Node& node) {
   if (!node.hands) return;
   {
     const std::lock_guard lock(hands_mutex_);
-    hands_.erase(node.identity.path);
+    hands_.erase(node.identity->path);
   }
   collectors_->dispose([hands = std::move(node.hands)]() mutable { hands.reset(); });
 }
@@ -249,11 +259,13 @@ void SupervisorCore::drop(const NodePtr& node) {
   for (auto at = node->place + 1; at < parent.children.size(); ++at) --parent.children[at]->place;
   parent.children.erase(parent.children.begin() + static_cast<std::ptrdiff_t>(node->place));
   parent.views.erase(parent.views.begin() + static_cast<std::ptrdiff_t>(node->place));
-  parent.births.erase(node->identity.name);
+  parent.births.erase(node->identity->name);
   all_.back()->index = node->index;
   all_[node->index] = all_.back();
   all_.pop_back();
-  nodes_.erase(node->identity.path);
+  nodes_.erase(node->identity->path);
+  // Another of its name may be waiting for its place.
+  parent.reconciled = false;
   evaluate(parent);
 }
 
@@ -267,22 +279,22 @@ Result<void> SupervisorCore::make_top() {
                                                                      .machine = type->machine.name,
                                                                      .key = std::string(kTopPath),
                                                                      .json = std::move(text)})));
-  top_ = make_node(type, made.front(), std::move(data), nullptr);
+  top_ = make_node(type, made.front(), std::make_shared<const WorkerData>(std::move(data)), nullptr);
   freshen(*top_);
   all_.push_back(top_.get());
-  nodes_.emplace(kTopPath, top_);
+  nodes_.emplace(top_->identity->path, top_);
   return {};
 }
 
 void SupervisorCore::log_once_in_a_while(Node& node, std::string_view what, const Error& error) {
   constexpr Duration kQuiet = std::chrono::minutes(1);
-  const auto key = fmt::format("{} {} {}", node.identity.path, what, static_cast<int>(error.code()));
+  const auto key = fmt::format("{} {} {}", node.identity->path, what, static_cast<int>(error.code()));
   const auto now = runtime_.instant();
   const auto [place, first] = logged_.emplace(key, now);
   if (!first && now - place->second < kQuiet) return;
   place->second = now;
   if (logged_.size() > 10'000) logged_.clear();
-  options_.log.warn(what, {{"worker", node.identity.path}, {"error", error.to_string()}});
+  options_.log.warn(what, {{"worker", node.identity->path}, {"error", error.to_string()}});
 }
 
 }  // namespace pawl

@@ -58,8 +58,9 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
 
   // Nodes (core.cpp).
   Result<void> load(AttachReport& report);
-  NodePtr make_node(const std::shared_ptr<const WorkerType>& type, const Instance& instance, WorkerData data,
-                    Node* parent);
+  static Result<std::shared_ptr<const WorkerData>> data_of(const Instance& instance);
+  NodePtr make_node(const std::shared_ptr<const WorkerType>& type, const Instance& instance,
+                    std::shared_ptr<const WorkerData> data, Node* parent);
   void link_all(std::vector<NodePtr> loaded, AttachReport& report);
   void adopt(const NodePtr& node, Node& parent);
   void drop(const NodePtr& node);
@@ -134,7 +135,7 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   Gate attached_;
   Engine* engine_ = nullptr;  // on the lane, and by handlers once it is attached
 
-  std::unordered_map<std::string, NodePtr> nodes_;
+  std::unordered_map<std::string_view, NodePtr> nodes_;  // the keys are the identities'
   std::vector<Node*> all_;
   NodePtr top_;
   supervise::Wheel wheel_;
@@ -152,7 +153,7 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   std::optional<Drain> drain_;
 
   std::mutex hands_mutex_;
-  std::unordered_map<std::string, std::shared_ptr<supervise::Hands>> hands_;
+  std::unordered_map<std::string_view, std::shared_ptr<supervise::Hands>> hands_;
 
   std::atomic<bool> stopped_{true};
   std::unique_ptr<supervise::Collectors> collectors_;

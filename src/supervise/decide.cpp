@@ -30,9 +30,9 @@ std::uint64_t chance(std::string_view path, std::string_view action, std::uint32
 Intent SupervisorCore::intent_of(const Node& node) const {
   if (node.unwanted) return Intent::remove;
   if (drain_) return Intent::park;
-  if (node.data.mapped == Intent::park || node.data.asked == Intent::park) return Intent::park;
-  if (node.data.asked) return *node.data.asked;
-  return node.data.enabled ? Intent::run : Intent::park;
+  if (node.data->mapped == Intent::park || node.data->asked == Intent::park) return Intent::park;
+  if (node.data->asked) return *node.data->asked;
+  return node.data->enabled ? Intent::run : Intent::park;
 }
 
 /// Whoever is removed, or rests because the program ends, lets its children go first; the end of the program
@@ -54,26 +54,26 @@ void SupervisorCore::evaluate(Node& node) {
   }
   node.revisit = false;
   if (const auto mapped = node.parent != nullptr ? mapped_intent(*node.parent, node) : std::nullopt;
-      mapped && mapped != node.data.mapped)
+      mapped && mapped != node.data->mapped)
     return commit(node, worker_event::Mapped{mapped});
   reconcile(node);
   const auto intent = intent_of(node);
-  const bool stopping = intent != Intent::run || node.data.restart.has_value();
+  const bool stopping = intent != Intent::run || node.data->restart.has_value();
   if (stopping && evaluate_stop(node, intent)) return schedule(node);
-  if (node.data.order || !may_decide(node, stopping)) {
+  if (node.data->order || !may_decide(node, stopping)) {
     if (node.unsaved) commit(node, worker_event::Observed{Json{*node.unsaved}});
     return schedule(node);
   }
   ++stats_.decisions;
   const SnapshotParts now{
-      .identity = node.identity,
+      .identity = *node.identity,
       .observed = node.observed.get(),
       .desired = node.desired.get(),
       .children = {node.views},
       .in_state = runtime_.instant() - node.entered,
-      .failures = node.data.trouble ? node.data.trouble->failures : 0,
-      .last_error = node.data.trouble ? std::string_view(node.data.trouble->error) : std::string_view(),
-      .incarnation = node.data.incarnation};
+      .failures = node.data->trouble ? node.data->trouble->failures : 0,
+      .last_error = node.data->trouble ? std::string_view(node.data->trouble->error) : std::string_view(),
+      .incarnation = node.data->incarnation};
   auto decision = node.type->decide(node.state, stopping, now);
   if (options_.trace) options_.trace(make_trace(*node.type, node.state, stopping, now, decision));
   if (decision) {
@@ -88,20 +88,20 @@ void SupervisorCore::evaluate(Node& node) {
 /// Stopping has its own rules; true where nothing is to be decided beyond them.
 bool SupervisorCore::evaluate_stop(Node& node, Intent intent) {
   const auto now = runtime_.instant();
-  if (node.data.restart) {
+  if (node.data->restart) {
     if (!node.restart_by) node.restart_by = now + options_.restart_within;
     if (now >= *node.restart_by) {
       commit(node,
-             worker_event::Restarted{fmt::format("{}; it did not come to rest in time", *node.data.restart)},
+             worker_event::Restarted{fmt::format("{}; it did not come to rest in time", *node.data->restart)},
              [this](const NodePtr& fresh) { ++stats_.restarts, freshen(*fresh), derive(*fresh); });
       return true;
     }
   }
-  if (node.data.order && !node.data.order->stops && !node.data.order->interrupted) {
+  if (node.data->order && !node.data->order->stops && !node.data->order->interrupted) {
     commit(node, worker_event::Interrupted{});
     return true;
   }
-  if (node.data.order) return true;
+  if (node.data->order) return true;
   if (node.phase() == Phase::stopped) {
     rest(node, intent);
     return true;
@@ -128,8 +128,8 @@ void SupervisorCore::rest(Node& node, Intent intent) {
     return commit(node, worker_event::Removed{.reason = "it is not wanted any more"},
                   [this](const NodePtr& removed) { drop(removed); });
   }
-  if (node.data.restart) {
-    return commit(node, worker_event::Restarted{*node.data.restart}, [this](const NodePtr& fresh) {
+  if (node.data->restart) {
+    return commit(node, worker_event::Restarted{*node.data->restart}, [this](const NodePtr& fresh) {
       ++stats_.restarts;
       freshen(*fresh);
       derive(*fresh);
@@ -137,7 +137,8 @@ void SupervisorCore::rest(Node& node, Intent intent) {
   }
   if (node.unsaved) commit(node, worker_event::Observed{Json{*node.unsaved}});
   if (drain_) return explain(node, "rests: the program ends");
-  explain(node, node.data.mapped == Intent::park ? Reason("parked by its parent's state") : Reason("parked"));
+  explain(node,
+          node.data->mapped == Intent::park ? Reason("parked by its parent's state") : Reason("parked"));
 }
 
 /// The gates before a decision. A stop passes all of them, except that it waits a moment to see what its own
@@ -193,12 +194,8 @@ void SupervisorCore::follow(Node& node, Decision decision, bool stopping) {
       return order(node, node.type->actions[decision.target], std::move(decision.reason), stopping);
     case Decision::Kind::remove:
       if (!node.children.empty()) {
-        node.wanted.clear();
-        node.births.clear();
-        for (const auto& child : std::vector<NodePtr>(node.children)) {
-          child->unwanted = true;
-          evaluate(*child);
-        }
+        node.leaving = true;
+        reconcile(node);
         return explain(node, std::move(decision.reason));
       }
       return commit(
@@ -213,7 +210,7 @@ void SupervisorCore::follow(Node& node, Decision decision, bool stopping) {
 /// When this action may be ordered: failures are waited for longer and longer; success that had no effect,
 /// too, but not longer than an observation takes.
 Instant SupervisorCore::not_before(const Node& node, const WorkerType::Action& action) const {
-  const auto& trouble = node.data.trouble;
+  const auto& trouble = node.data->trouble;
   if (!trouble || trouble->action != action.name) return {};
   const auto now = runtime_.instant();
   const auto ago = runtime_.now() - trouble->at;
@@ -228,7 +225,7 @@ Instant SupervisorCore::not_before(const Node& node, const WorkerType::Action& a
               .jitter = Jitter::none};
   }
   policy.retries = RetryPolicy::kUnlimited;
-  const auto wait = delay_after(policy, count, chance(node.identity.path, action.name, count));
+  const auto wait = delay_after(policy, count, chance(node.identity->path, action.name, count));
   return now + (wait.value_or(policy.cap) - ago);
 }
 
@@ -267,7 +264,7 @@ void SupervisorCore::threw(Node& node, const Error& error) {
   }
   ++breaker.opened;
   const auto wait =
-      delay_after(options_.backoff, breaker.opened, chance(node.identity.path, "probe", breaker.opened));
+      delay_after(options_.backoff, breaker.opened, chance(node.identity->path, "probe", breaker.opened));
   breaker.probe_at = now + wait.value_or(options_.backoff.cap);
   node.again = breaker.probe_at;
   set_health(node, Health::open);

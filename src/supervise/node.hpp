@@ -21,6 +21,7 @@ namespace pawl::supervise {
 
 /// When a child that could not be made is tried again.
 struct Birth {
+  std::uint64_t wish = 0;  ///< the parent's, when it began
   bool under_way = false;
   bool retired = false;  ///< it removed itself, and its spec has not changed since
   std::uint32_t failures = 0;
@@ -53,7 +54,7 @@ struct Breaker {
 };
 
 struct Node : WheelLink, std::enable_shared_from_this<Node> {
-  WorkerIdentity identity;
+  std::shared_ptr<const WorkerIdentity> identity;
   std::shared_ptr<const WorkerType> type;
   Node* parent = nullptr;
   std::vector<std::shared_ptr<Node>> children;
@@ -63,7 +64,7 @@ struct Node : WheelLink, std::enable_shared_from_this<Node> {
   std::size_t depth = 0;
 
   // What is durable.
-  WorkerData data;
+  std::shared_ptr<const WorkerData> data;
   std::size_t state = 0;
   std::int64_t version = 0;
   bool committing = false;
@@ -73,13 +74,16 @@ struct Node : WheelLink, std::enable_shared_from_this<Node> {
   // What is desired, as the worker reads it.
   std::shared_ptr<const void> desired;
   std::optional<Error> config_error;
-  std::vector<ChildSpec> wanted;
+  std::uint64_t wishes = 0;     ///< grows when other children may be desired
+  bool names_children = false;  ///< there should be some
+  bool leaving = false;         ///< it removes itself, its children before it
   std::map<std::string, Birth, std::less<>> births;
   bool reconciled = false;  ///< the children are as wanted, or on their way
   bool unwanted = false;    ///< its parent does not name it any more
 
   // What is observed.
   std::shared_ptr<Hands> hands;
+  std::shared_ptr<std::atomic<std::uint64_t>> running = std::make_shared<std::atomic<std::uint64_t>>(0);
   std::shared_ptr<const void> observed;
   std::optional<std::string> unsaved;  ///< the observation's text, where it is not stored yet
   Sight sight;

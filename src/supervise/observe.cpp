@@ -31,7 +31,9 @@ void SupervisorCore::collected(supervise::Collected one) {
   ++stats_.collections;
   const auto now = runtime_.instant();
   const auto every = node.type->observe_every.value_or(options_.observe_every);
-  sight.next = sight.again ? now : std::max(sight.began + every, now);
+  // From when it was due, not from when it began: otherwise each would come a little later than the one
+  // before.
+  sight.next = sight.again ? now : std::max(sight.next + every, now);
   sight.again = false;
   if (!one.seen) {
     ++stats_.collections_failed;
@@ -46,7 +48,7 @@ void SupervisorCore::collected(supervise::Collected one) {
   sight.restarts = 0;
   sight.error.clear();
   node.moves = 0;
-  const bool is_new = !node.data.observed || node.data.observed->text != one.seen->text;
+  const bool is_new = !node.data->observed || node.data->observed->text != one.seen->text;
   node.unsaved = is_new ? std::optional(std::move(one.seen->text)) : std::nullopt;
   const bool first = !node.observed;
   node.observed = std::move(one.seen->value);
@@ -91,7 +93,7 @@ void SupervisorCore::watch_sight(Node& node) {
   ++stats_.collector_restarts;
   sight.last_restart = now;
   options_.log.warn("collecting is begun anew",
-                    {{"worker", node.identity.path}, {"restart", sight.restarts}});
+                    {{"worker", node.identity->path}, {"restart", sight.restarts}});
   if (sight.collecting) {
     if (!collectors_->abandon(sight.ticket)) collectors_->ask_to_stop(sight.ticket);
     sight.collecting = false;
@@ -100,7 +102,7 @@ void SupervisorCore::watch_sight(Node& node) {
 }
 
 void SupervisorCore::escalate(Node& node) {
-  if (node.sight.escalated || node.committing || node.data.restart) return;
+  if (node.sight.escalated || node.committing || node.data->restart) return;
   node.sight.escalated = true;
   const Error error(Code::not_observed,
                     fmt::format("not observed although collecting was begun anew {} times; last error: {}",

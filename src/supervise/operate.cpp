@@ -27,7 +27,7 @@ Result<Instance> SupervisorCore::send_and_wait(std::string_view path, std::strin
   PAWL_TRY(auto text, std::move(payload));
   std::string machine;
   PAWL_CHECK(on_lane([&] {
-    const auto found = nodes_.find(std::string(path));
+    const auto found = nodes_.find(path);
     if (found != nodes_.end()) machine = found->second->type->machine.name;
   }));
   if (machine.empty()) return fail(unknown_worker(path));
@@ -38,7 +38,7 @@ Result<Instance> SupervisorCore::send_and_wait(std::string_view path, std::strin
   if (!sent) return fail(std::move(sent).error());
   auto instance = std::move(sent->front());
   PAWL_CHECK(on_lane([&] {
-    const auto found = nodes_.find(std::string(path));
+    const auto found = nodes_.find(path);
     if (found == nodes_.end() || instance.finished) return;
     take(*found->second, instance);
     evaluate(*found->second);
@@ -56,8 +56,8 @@ Result<std::pair<TreeSpec, std::int64_t>> SupervisorCore::applied() {
   UserSpec spec;
   std::int64_t version = 0;
   PAWL_CHECK(on_lane([&] {
-    spec = top_->data.spec;
-    version = top_->data.desired_version;
+    spec = top_->data->spec;
+    version = top_->data->desired_version;
   }));
   PAWL_TRY(auto tree, decode<TreeSpec>(spec.config, {.bytes = std::size_t{64} << 20}));
   return std::pair(std::move(tree), version);
@@ -104,19 +104,19 @@ Result<void> SupervisorCore::restart(std::string_view path, std::string reason) 
 
 WorkerView SupervisorCore::view(const Node& node) const {
   const auto now = runtime_.instant();
-  WorkerView made{.identity = node.identity,
+  WorkerView made{.identity = *node.identity,
                   .state = node.type->states[node.state].name,
                   .phase = node.phase(),
                   .reason = std::string(node.reason.text()),
                   .health = node.health,
                   .intent = intent_of(node),
-                  .desired_version = node.data.desired_version,
-                  .spec = node.data.spec,
+                  .desired_version = node.data->desired_version,
+                  .spec = node.data->spec,
                   .in_state = now - node.entered,
                   .collector_restarts = node.sight.restarts,
-                  .incarnation = node.data.incarnation,
+                  .incarnation = node.data->incarnation,
                   .transitions = node.transitions,
-                  .restarting = node.data.restart.has_value(),
+                  .restarting = node.data->restart.has_value(),
                   .children = node.children.size()};
   if (node.config_error) {
     made.problem = node.config_error->to_string();
@@ -124,28 +124,28 @@ WorkerView SupervisorCore::view(const Node& node) const {
     made.problem = node.breaker.error;
   } else if (!node.sight.error.empty()) {
     made.problem = node.sight.error;
-  } else if (node.data.trouble) {
-    made.problem = node.data.trouble->error;
+  } else if (node.data->trouble) {
+    made.problem = node.data->trouble->error;
   }
   if (node.desired) {
     if (auto text = node.type->show_desired(node.desired.get())) made.desired = Json{*std::move(text)};
   }
-  if (node.data.observed) made.observed = *node.data.observed;
+  if (node.data->observed) made.observed = *node.data->observed;
   if (node.sight.seen) made.observed_ago = now - *node.sight.seen;
-  if (node.data.order) made.action = node.data.order->action;
-  if (node.data.trouble) {
-    made.failures = node.data.trouble->failures;
+  if (node.data->order) made.action = node.data->order->action;
+  if (node.data->trouble) {
+    made.failures = node.data->trouble->failures;
     if (node.again && *node.again > now && made.failures > 0) made.next_try = *node.again - now;
   }
   for (const auto& child : node.views) made.children_healthy += child.is_healthy() ? 1U : 0U;
-  for (const auto& child : node.children) made.child_paths.push_back(child->identity.path);
+  for (const auto& child : node.children) made.child_paths.push_back(child->identity->path);
   return made;
 }
 
 Result<WorkerView> SupervisorCore::show(std::string_view path) {
   Result<WorkerView> found = fail(unknown_worker(path));
   PAWL_CHECK(on_lane([&] {
-    const auto node = nodes_.find(std::string(path));
+    const auto node = nodes_.find(path);
     if (node != nodes_.end()) found = view(*node->second);
   }));
   return found;
@@ -213,7 +213,7 @@ void SupervisorCore::continue_drain() {
   if (!drain_ || !drain_->done) return;
   DrainReport report;
   for (const auto* node : all_) {
-    if (!node->is_top() && node->phase() != Phase::stopped) report.cut.push_back(node->identity.path);
+    if (!node->is_top() && node->phase() != Phase::stopped) report.cut.push_back(node->identity->path);
   }
   const auto levels = static_cast<std::int64_t>(height(*top_) - 1);
   const bool over = runtime_.instant() >= drain_->began + drain_->base * levels;

@@ -73,7 +73,7 @@ void SupervisorCore::schedule(Node& node) {
     if (at) due = std::min(due, *at);
   };
   sooner(node.again);
-  if (node.data.restart) sooner(node.restart_by);
+  if (node.data->restart) sooner(node.restart_by);
   for (const auto& [_, birth] : node.births) {
     if (!birth.under_way && !birth.retired && birth.failures > 0) sooner(birth.not_before);
   }

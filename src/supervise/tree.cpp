@@ -65,22 +65,23 @@ void SupervisorCore::derive(Node& node) {
   auto desired = derive_desired(node);
   Result<std::vector<ChildSpec>> children = std::vector<ChildSpec>{};
   if (desired && node.type->has_children) {
-    children = node.type->children(desired->get(), node.data.spec);
+    children = node.type->children(desired->get(), node.data->spec);
     if (children) {
-      if (auto valid = check_children(*node.type, node.identity.path, *children); !valid)
+      if (auto valid = check_children(*node.type, node.identity->path, *children); !valid)
         children = fail(std::move(valid).error());
     }
   }
   if (!desired || !children) {
     ++stats_.config_errors;
     node.config_error = desired ? std::move(children).error() : std::move(desired).error();
-    node.config_error->with("worker", node.identity.path);
+    node.config_error->with("worker", node.identity->path);
     log_once_in_a_while(node, "the configuration of a worker cannot be used", *node.config_error);
     set_health(node, Health::config_error);
     if (!desired || !node.desired) return;
   } else {
     node.config_error.reset();
-    node.wanted = *std::move(children);
+    ++node.wishes;
+    node.names_children = !children->empty();
     std::erase_if(node.births, [](const auto& birth) { return !birth.second.under_way; });
     node.reconciled = false;
   }
@@ -91,13 +92,14 @@ void SupervisorCore::derive(Node& node) {
 }
 
 Result<std::shared_ptr<const void>> SupervisorCore::derive_desired(const Node& node) const {
-  if (node.is_top()) return node.type->derive(node.data.spec.config);
-  PAWL_CHECK(validate(node.data.spec.variables));
-  PAWL_TRY(const auto text, render(node.data.spec.config, node.data.spec.variables,
-                                   {.id = node.identity.path,
-                                    .parent_id = node.identity.parent == kTopPath ? "" : node.identity.parent,
-                                    .created_at = node.identity.created_at,
-                                    .timestamp = runtime_.now()}));
+  if (node.is_top()) return node.type->derive(node.data->spec.config);
+  PAWL_CHECK(validate(node.data->spec.variables));
+  PAWL_TRY(const auto text,
+           render(node.data->spec.config, node.data->spec.variables,
+                  {.id = node.identity->path,
+                   .parent_id = node.identity->parent == kTopPath ? "" : node.identity->parent,
+                   .created_at = node.identity->created_at,
+                   .timestamp = runtime_.now()}));
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) return node.type->derive("{}");
   PAWL_TRY(const auto document, options_.read_config(text));
   auto derived = node.type->derive(document.json);
@@ -147,21 +149,26 @@ Result<void> SupervisorCore::check_children(const WorkerType& parent, std::strin
 
 /// Makes the children what they should be, without waiting for any of it.
 void SupervisorCore::reconcile(Node& node) {
-  if (!node.type->has_children || (node.children.empty() && node.wanted.empty()) || drain_) return;
-  if (node.unwanted) {
+  if (node.children.empty() && !node.names_children) return;
+  if (drain_ || !node.desired) return;
+  if (node.unwanted || node.leaving) {
     for (const auto& child : std::vector<NodePtr>(node.children)) {
       if (std::exchange(child->unwanted, true)) continue;
       evaluate(*child);
     }
     return;
   }
-  if (node.reconciled) return;
+  if (node.reconciled || node.config_error) return;
   node.reconciled = true;
+  // Made anew each time, which is seldom, instead of kept: it is pure, and would be most of what a parent
+  // needs.
+  const auto specs = node.type->children(node.desired.get(), node.data->spec);
+  if (!specs) return threw(node, specs.error());
   std::map<std::string_view, const ChildSpec*> wanted;
-  for (const auto& spec : node.wanted) wanted.emplace(spec.name, &spec);
+  for (const auto& spec : *specs) wanted.emplace(spec.name, &spec);
   for (const auto& child : std::vector<NodePtr>(node.children)) {
-    const auto found = wanted.find(child->identity.name);
-    const bool same = found != wanted.end() && found->second->worker_type == child->identity.type;
+    const auto found = wanted.find(child->identity->name);
+    const bool same = found != wanted.end() && found->second->worker_type == child->identity->type;
     if (child->unwanted == same) {
       child->unwanted = !same;
       evaluate(*child);
@@ -177,15 +184,17 @@ void SupervisorCore::reconcile(Node& node) {
 
 /// Hands a child its specification, where it has changed.
 void SupervisorCore::update(Node& parent, Node& child, const ChildSpec& spec) {
-  const UserSpec merged{spec.user_spec.config, inherit(parent.data.spec.variables, spec.user_spec.variables)};
+  const UserSpec merged{spec.user_spec.config,
+                        inherit(parent.data->spec.variables, spec.user_spec.variables)};
   const auto& data = child.data;
-  if (data.spec == merged && data.state_mapping == spec.state_mapping && data.enabled == spec.enabled) return;
+  if (data->spec == merged && data->state_mapping == spec.state_mapping && data->enabled == spec.enabled)
+    return;
   if (child.committing) {
     parent.reconciled = false;
     parent.again = runtime_.instant() + options_.tick;
     return;
   }
-  commit(child, worker_event::Desired{.expected_version = data.desired_version,
+  commit(child, worker_event::Desired{.expected_version = data->desired_version,
                                       .spec = merged,
                                       .state_mapping = spec.state_mapping,
                                       .enabled = spec.enabled});
@@ -202,12 +211,12 @@ void SupervisorCore::give_birth(Node& parent, const ChildSpec& spec) {
   }
   const auto type = types_.find(spec.worker_type);
   if (!type) return;  // checked when the specification was read
-  const auto path = path_of(parent.identity.path, spec.name);
+  const auto path = path_of(parent.identity->path, spec.name);
   WorkerData data{
       .name = spec.name,
       .type = spec.worker_type,
-      .parent = parent.identity.path,
-      .spec = {spec.user_spec.config, inherit(parent.data.spec.variables, spec.user_spec.variables)},
+      .parent = parent.identity->path,
+      .spec = {spec.user_spec.config, inherit(parent.data->spec.variables, spec.user_spec.variables)},
       .state_mapping = spec.state_mapping,
       .enabled = spec.enabled};
   if (const auto before = engine_->read((*type)->machine.name, path); before && before->finished) {
@@ -220,6 +229,7 @@ void SupervisorCore::give_birth(Node& parent, const ChildSpec& spec) {
   auto text = encode(data);
   if (!text) return log_once_in_a_while(parent, "a child cannot be made", text.error());
   birth.under_way = true;
+  birth.wish = parent.wishes;
   engine_->submit(Transaction{}.operation({.kind = Operation::Kind::create,
                                            .machine = (*type)->machine.name,
                                            .key = path,
@@ -249,34 +259,35 @@ void SupervisorCore::born(Node& parent, const std::string& name, Result<Instance
     parent.again = birth.not_before;
     return schedule(parent);
   }
+  // It may not be wanted any more, or be wanted otherwise.
+  if (birth.wish != parent.wishes) parent.reconciled = false;
   parent.births.erase(name);
-  auto data = decode<WorkerData>(outcome->data);
-  const auto type = data ? types_.find(data->type) : fail(Error(data.error()));
+  auto data = data_of(*outcome);
+  const auto type = data ? types_.find((*data)->type) : fail(Error(data.error()));
   if (!type) return log_once_in_a_while(parent, "a child could not be made", type.error());
   options_.log.info("a worker is added", {{"worker", outcome->key}, {"type", (*type)->name}});
   auto node = make_node(*type, *outcome, *std::move(data), &parent);
   node->index = all_.size();
   all_.push_back(node.get());
-  nodes_.emplace(node->identity.path, node);
+  nodes_.emplace(node->identity->path, node);
   freshen(*node);
   derive(*node);
   evaluate(*node);
-  // It may not be wanted any more, or be wanted otherwise.
-  parent.reconciled = false;
-  evaluate(parent);
+  if (!parent.reconciled) evaluate(parent);
 }
 
 // State mapping and views.
 
 /// What the parent's present state wants of the child; as before where its mapping does not name that state.
 std::optional<Intent> SupervisorCore::mapped_intent(const Node& parent, const Node& child) const {
-  if (child.data.state_mapping.empty()) return child.data.mapped ? std::optional(Intent::run) : std::nullopt;
+  if (child.data->state_mapping.empty())
+    return child.data->mapped ? std::optional(Intent::run) : std::nullopt;
   const auto& state = parent.type->states[parent.state].name;
-  for (const auto& [name, target] : child.data.state_mapping) {
+  for (const auto& [name, target] : child.data->state_mapping) {
     if (!detail::same_letters(name, state)) continue;
     if (const auto intent = target_of(*child.type, target)) return *intent;
   }
-  return child.data.mapped;
+  return child.data->mapped;
 }
 
 void SupervisorCore::map_state(Node& child) {
@@ -288,8 +299,8 @@ void SupervisorCore::tell_parent(Node& node) {
   auto& parent = *node.parent;
   auto& view = parent.views[node.place];
   const bool changed = view.phase != node.phase() || view.fresh != (node.health == Health::good);
-  view = {.name = node.identity.name,
-          .type = node.identity.type,
+  view = {.name = node.identity->name,
+          .type = node.identity->type,
           .state = node.type->states[node.state].name,
           .reason = node.reason.text(),
           .phase = node.phase(),
