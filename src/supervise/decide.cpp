@@ -185,7 +185,7 @@ void SupervisorCore::follow(Node& node, Decision decision, bool stopping) {
       return;
     case Decision::Kind::go: {
       std::string reason(decision.reason.text());
-      node.reason = std::move(decision.reason);
+      explain(node, std::move(decision.reason));
       return commit(node, worker_event::Moved{.to = node.type->states[decision.target].name,
                                               .reason = std::move(reason),
                                               .observed = std::move(observed)});
@@ -239,7 +239,7 @@ void SupervisorCore::order(Node& node, const WorkerType::Action& action, Reason 
   }
   ++stats_.actions;
   std::string text(reason.text());
-  node.reason = std::move(reason);
+  explain(node, std::move(reason));
   node.again.reset();
   commit(node,
          worker_event::Ordered{.action = action.name,
