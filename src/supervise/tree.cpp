@@ -298,7 +298,8 @@ void SupervisorCore::tell_parent(Node& node) {
   if (node.parent == nullptr) return;
   auto& parent = *node.parent;
   auto& view = parent.views[node.place];
-  const bool changed = view.phase != node.phase() || view.fresh != (node.health == Health::good);
+  const bool changed = view.phase != node.phase() || view.fresh != (node.health == Health::good) ||
+                       view.state != node.type->states[node.state].name;
   view = {.name = node.identity->name,
           .type = node.identity->type,
           .state = node.type->states[node.state].name,
