@@ -260,6 +260,7 @@ void SupervisorCore::drop(const NodePtr& node) {
   parent.children.erase(parent.children.begin() + static_cast<std::ptrdiff_t>(node->place));
   parent.views.erase(parent.views.begin() + static_cast<std::ptrdiff_t>(node->place));
   parent.births.erase(node->identity->name);
+  parent.reconciled = false;  // its name may be wanted again, or for another type
   all_.back()->index = node->index;
   all_[node->index] = all_.back();
   all_.pop_back();
