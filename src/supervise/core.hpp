@@ -116,6 +116,7 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
                               const std::vector<ChildSpec>& children) const;
   Result<void> check_mapping(const WorkerType& parent, const WorkerType& child, const ChildSpec& spec) const;
   void reconcile(Node& node);
+  bool has_to_reconcile(const Node& node) const;
   void update(Node& parent, Node& child, const ChildSpec& spec);
   void give_birth(Node& parent, const ChildSpec& spec);
   void born(Node& parent, const std::string& name, Result<Instance> outcome);

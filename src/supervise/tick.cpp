@@ -40,10 +40,12 @@ void SupervisorCore::arm() {
 void SupervisorCore::service(Node& node) {
   watch_sight(node);
   observe(node);
+  const bool reconciles = has_to_reconcile(node);
   const bool decides = (node.again && *node.again <= runtime_.instant()) ||
-                       (node.restart_by && *node.restart_by <= runtime_.instant()) || drain_;
+                       (node.restart_by && *node.restart_by <= runtime_.instant()) || drain_ || reconciles;
   if (decides) {
     node.again.reset();
+    if (reconciles) node.reconciled = false;
     evaluate(node);
   } else {
     schedule(node);
@@ -73,6 +75,7 @@ void SupervisorCore::schedule(Node& node) {
     if (at) due = std::min(due, *at);
   };
   sooner(node.again);
+  if (!node.reconciled && has_to_reconcile(node)) sooner(runtime_.instant());
   if (node.data->restart) sooner(node.restart_by);
   for (const auto& [_, birth] : node.births) {
     if (!birth.under_way && !birth.retired && birth.failures > 0) sooner(birth.not_before);

@@ -147,6 +147,18 @@ Result<void> SupervisorCore::check_children(const WorkerType& parent, std::strin
   return {};
 }
 
+/// Whether something is left to be done for the children that nobody else comes back to: one was busy, or
+/// could not be made and has waited long enough.
+bool SupervisorCore::has_to_reconcile(const Node& node) const {
+  if (node.unwanted || drain_ || !node.desired) return false;
+  if (!node.reconciled && !(node.children.empty() && node.wanted.empty())) return true;
+  const auto now = runtime_.instant();
+  return std::ranges::any_of(node.births, [now](const auto& one) {
+    const Birth& birth = one.second;
+    return !birth.under_way && !birth.retired && birth.failures > 0 && birth.not_before <= now;
+  });
+}
+
 /// Makes the children what they should be, without waiting for any of it.
 void SupervisorCore::reconcile(Node& node) {
   if (node.children.empty() && !node.names_children) return;
@@ -191,7 +203,6 @@ void SupervisorCore::update(Node& parent, Node& child, const ChildSpec& spec) {
     return;
   if (child.committing) {
     parent.reconciled = false;
-    parent.again = runtime_.instant() + options_.tick;
     return;
   }
   commit(child, worker_event::Desired{.expected_version = data->desired_version,
