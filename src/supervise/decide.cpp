@@ -148,7 +148,10 @@ bool SupervisorCore::may_decide(Node& node, bool stopping) {
     set_health(node, node.config_error ? Health::config_error : Health::unobserved);
     return false;
   }
-  if (!saw_the_end_of_its_action(node, stopping)) return false;
+  if (!saw_the_end_of_its_action(node, stopping)) {
+    if (stopping) node.again = *node.acted + options_.observe_timeout;
+    return false;
+  }
   if (node.moves > 2 * node.type->states.size()) {
     explain(node, "goes in circles: waits for the next observation");
     return false;
