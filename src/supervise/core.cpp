@@ -221,6 +221,7 @@ void SupervisorCore::freshen(Node& node) {
   node.hands = std::make_shared<Hands>(node.type, node.identity, node.running);
   node.hands->desire(node.desired);
   publish_hands(node);
+  give_up_collecting(node);
   node.sight = {};
   node.sight.since = runtime_.instant();
   node.sight.next = runtime_.instant();
@@ -249,11 +250,17 @@ void SupervisorCore::retire_hands(Node& node) {
   collectors_->dispose([hands = std::move(node.hands)]() mutable { hands.reset(); });
 }
 
+/// Nobody waits any more for the collection that is under way; it must not hold a thread for ever.
+void SupervisorCore::give_up_collecting(Node& node) {
+  if (!node.sight.collecting) return;
+  if (!collectors_->abandon(node.sight.ticket)) collectors_->ask_to_stop(node.sight.ticket);
+}
+
 /// The worker is removed, durably; its children are gone already.
 void SupervisorCore::drop(const NodePtr& node) {
   node->gone = true;
   wheel_.remove(*node);
-  if (node->sight.collecting) collectors_->ask_to_stop(node->sight.ticket);
+  give_up_collecting(*node);
   retire_hands(*node);
   auto& parent = *node->parent;
   for (auto at = node->place + 1; at < parent.children.size(); ++at) --parent.children[at]->place;

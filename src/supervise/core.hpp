@@ -68,6 +68,7 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   void freshen(Node& node);
   void publish_hands(const Node& node);
   void retire_hands(Node& node);
+  void give_up_collecting(Node& node);
 
   // Commits (commit.cpp).
   template <class E>

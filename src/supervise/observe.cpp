@@ -94,10 +94,8 @@ void SupervisorCore::watch_sight(Node& node) {
   sight.last_restart = now;
   options_.log.warn("collecting is begun anew",
                     {{"worker", node.identity->path}, {"restart", sight.restarts}});
-  if (sight.collecting) {
-    if (!collectors_->abandon(sight.ticket)) collectors_->ask_to_stop(sight.ticket);
-    sight.collecting = false;
-  }
+  give_up_collecting(node);
+  sight.collecting = false;
   sight.next = now;
 }
 
