@@ -54,6 +54,9 @@ void SupervisorCore::collected(supervise::Collected one) {
   node.observed = std::move(one.seen->value);
   observe(node);
   const bool waits = node.acted || node.health != Health::good;
+  // Also where nothing is decided now: at rest, or while an action runs.
+  if (node.health == Health::unobserved || node.health == Health::stale || node.health == Health::lost)
+    set_health(node, node.config_error ? Health::config_error : Health::good);
   if (is_new || first || waits) {
     evaluate(node);
   } else {
