@@ -216,7 +216,10 @@ Instant SupervisorCore::not_before(const Node& node, const WorkerType::Action& a
   const auto& trouble = node.data->trouble;
   if (!trouble || trouble->action != action.name) return {};
   const auto now = runtime_.instant();
-  const auto ago = runtime_.now() - trouble->at;
+  // By the clock that cannot be set, where this run of the program has seen the end; else at least since it
+  // began.
+  const auto ago =
+      node.acted ? now - *node.acted : std::max<Duration>(runtime_.now() - trouble->at, now - start_);
   auto policy = action.backoff.value_or(options_.backoff);
   auto count = trouble->failures;
   if (count == 0) {
