@@ -195,9 +195,13 @@ DrainReport SupervisorCore::drain(Duration base) {
   };
   auto slot = std::make_shared<Slot>();
   const auto begun = on_lane([&, slot] {
-    drain_ = Drain{.began = runtime_.instant(), .base = base, .done = [slot](DrainReport report) {
-                     slot->report = std::move(report);
+    auto before = drain_ ? std::move(drain_->done) : std::function<void(DrainReport)>();
+    drain_ = Drain{.began = runtime_.instant(),
+                   .base = base,
+                   .done = [slot, before = std::move(before)](const DrainReport& report) {
+                     slot->report = report;
                      slot->gate.open();
+                     if (before) before(report);
                    }};
     for (auto* node : std::vector<Node*>(all_)) evaluate(*node);
     continue_drain();
