@@ -272,8 +272,6 @@ void SupervisorCore::drop(const NodePtr& node) {
   all_[node->index] = all_.back();
   all_.pop_back();
   nodes_.erase(node->identity->path);
-  // Another of its name may be waiting for its place.
-  parent.reconciled = false;
   evaluate(parent);
 }
 

@@ -150,8 +150,8 @@ Result<void> SupervisorCore::check_children(const WorkerType& parent, std::strin
 /// Whether something is left to be done for the children that nobody else comes back to: one was busy, or
 /// could not be made and has waited long enough.
 bool SupervisorCore::has_to_reconcile(const Node& node) const {
-  if (node.unwanted || drain_ || !node.desired) return false;
-  if (!node.reconciled && !(node.children.empty() && node.wanted.empty())) return true;
+  if (node.unwanted || node.leaving || drain_ || !node.desired || node.config_error) return false;
+  if (!node.reconciled && (node.names_children || !node.children.empty())) return true;
   const auto now = runtime_.instant();
   return std::ranges::any_of(node.births, [now](const auto& one) {
     const Birth& birth = one.second;
