@@ -10,20 +10,21 @@ namespace pawl {
 void SupervisorCore::send(Node& node, std::string_view event, Result<std::string> payload, After after) {
   if (!payload) return log_once_in_a_while(node, "what a worker says cannot be stored", payload.error());
   node.committing = true;
-  engine_->submit(Transaction{}.operation({.machine = node.type->machine.name,
-                                           .key = node.identity->path,
-                                           .event = std::string(event),
-                                           .json = *std::move(payload)}),
-                  [core = weak_from_this(), node = node.shared_from_this(),
-                   after = std::move(after)](Result<std::vector<Instance>> outcome) mutable {
-                    const auto alive = core.lock();
-                    if (!alive || alive->stopped_) return;
-                    auto one = outcome ? Result<Instance>(std::move(outcome->front()))
-                                       : Result<Instance>(fail(std::move(outcome).error()));
-                    alive->lane_->post(
-                        [alive = alive.get(), node, after = std::move(after),
-                         one = std::move(one)]() mutable { alive->committed(node, std::move(one), after); });
-                  });
+  engine_->submit(
+      Transaction{}.operation({.machine = node.type->machine.name,
+                               .key = node.identity->path,
+                               .event = std::string(event),
+                               .json = *std::move(payload)}),
+      [core = weak_from_this(), node = node.shared_from_this(),
+       after = std::move(after)](Result<std::vector<Instance>> outcome) mutable {
+        const auto alive = core.lock();
+        if (!alive) return;
+        auto one = outcome ? Result<Instance>(std::move(outcome->front()))
+                           : Result<Instance>(fail(std::move(outcome).error()));
+        alive->post([alive = alive.get(), node, after = std::move(after), one = std::move(one)]() mutable {
+          alive->committed(node, std::move(one), after);
+        });
+      });
 }
 
 void SupervisorCore::committed(const NodePtr& node, Result<Instance> outcome, const After& after) {
@@ -78,10 +79,7 @@ void SupervisorCore::take(Node& node, const Instance& instance) {
 
 /// An action has ended, durably. Called on the engine's thread.
 void SupervisorCore::settled(const std::string& path, const Instance& instance) {
-  if (stopped_) return;
-  lane_->post([core = weak_from_this(), path, instance] {
-    const auto alive = core.lock();
-    if (!alive) return;
+  post([alive = this, path, instance] {
     const auto found = alive->nodes_.find(path);
     if (found == alive->nodes_.end() || instance.finished) return;
     auto& node = *found->second;

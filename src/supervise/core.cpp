@@ -71,30 +71,45 @@ void SupervisorCore::add_machines(Machines& machines) {
 }
 
 Result<void> SupervisorCore::on_lane(std::move_only_function<void()> work) {
-  if (stopped_) return fail(Code::stopped, "the supervisor is not attached to an engine");
-  auto done = std::make_shared<Gate>();
-  lane_->post([work = std::move(work), done]() mutable {
+  // Opens also where the task is dropped, because the lane ends before its turn comes.
+  struct Slot {
+    Gate gate;
+    bool done = false;
+  };
+  struct Opener {
+    explicit Opener(std::shared_ptr<Slot> to_open) : slot(std::move(to_open)) {}
+    Opener(Opener&&) noexcept = default;
+    Opener& operator=(Opener&&) = delete;
+    ~Opener() {
+      if (slot) slot->gate.open();
+    }
+    std::shared_ptr<Slot> slot;
+  };
+  auto slot = std::make_shared<Slot>();
+  post([work = std::move(work), opener = Opener(slot)]() mutable {
     work();
-    done->open();
+    opener.slot->done = true;
   });
-  runtime_.wait(*done);
-  return {};
+  runtime_.wait(slot->gate);
+  if (slot->done) return {};
+  return fail(Code::stopped, "the supervisor is not attached to an engine");
+}
+
+/// From any thread; the task is dropped where the supervisor does not run.
+void SupervisorCore::post(Task task) {
+  const std::lock_guard lock(lane_mutex_);
+  if (!stopped_) lane_->post(std::move(task));
 }
 
 Result<AttachReport> SupervisorCore::attach(Engine& engine) {
   PAWL_CHECK(types_.validate());
   engine_ = &engine;
   start_ = runtime_.instant();
-  collectors_ =
-      std::make_unique<supervise::Collectors>(runtime_, options_.collectors, options_.abandoned_max, [this] {
-        lane_->post([core = weak_from_this()] {
-          if (const auto alive = core.lock()) alive->take_collected();
-        });
-      });
+  collectors_ = std::make_unique<supervise::Collectors>(runtime_, options_.collectors, options_.abandoned_max,
+                                                        [this] { post([this] { take_collected(); }); });
   lane_ = runtime_.open_lane("supervise");
   stopped_ = false;
   AttachReport report;
-  Result<void> loaded;
   PAWL_CHECK(load(report));
   PAWL_CHECK(make_top());
   report.workers = nodes_.size() - 1;
@@ -109,10 +124,14 @@ Result<AttachReport> SupervisorCore::attach(Engine& engine) {
 
 /// The order matters: nobody posts any more when the lane ends, and nothing runs on it when nodes go.
 void SupervisorCore::detach() {
-  if (stopped_.exchange(true)) return;
-  force();
-  if (collectors_) collectors_->stop();
+  {
+    const std::lock_guard lock(lane_mutex_);
+    if (stopped_.exchange(true)) return;
+  }
+  collectors_->stop();
   lane_.reset();
+  if (drain_ && drain_->done) drain_->done({.clean = false});
+  drain_.reset();
   collectors_.reset();
   for (auto* node : all_) wheel_.remove(*node);
   all_.clear();

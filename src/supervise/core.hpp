@@ -51,6 +51,7 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
  private:
   using After = std::function<void(const NodePtr&)>;
 
+  void post(Task task);
   /// Runs `work` on the lane and waits for it. Error: `stopped`.
   Result<void> on_lane(std::move_only_function<void()> work);
   /// Sends an event to a worker and waits until it is durable; `done` where it is refused, too.
@@ -157,6 +158,7 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   std::mutex hands_mutex_;
   std::unordered_map<std::string_view, std::shared_ptr<supervise::Hands>> hands_;
 
+  std::mutex lane_mutex_;  // held to post, and to say that nobody may any more
   std::atomic<bool> stopped_{true};
   std::unique_ptr<supervise::Collectors> collectors_;
   std::unique_ptr<Lane> lane_;

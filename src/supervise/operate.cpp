@@ -232,12 +232,10 @@ void SupervisorCore::continue_drain() {
 }
 
 void SupervisorCore::force() {
-  if (!lane_) return;
-  lane_->post([core = weak_from_this()] {
-    const auto alive = core.lock();
-    if (!alive || !alive->drain_ || !alive->drain_->done) return;
-    alive->drain_->base = Duration::zero();
-    alive->continue_drain();
+  post([this] {
+    if (!drain_ || !drain_->done) return;
+    drain_->base = Duration::zero();
+    continue_drain();
   });
 }
 

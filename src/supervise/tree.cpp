@@ -248,10 +248,10 @@ void SupervisorCore::give_birth(Node& parent, const ChildSpec& spec) {
                   [core = weak_from_this(), parent = parent.shared_from_this(),
                    name = spec.name](Result<std::vector<Instance>> outcome) mutable {
                     const auto alive = core.lock();
-                    if (!alive || alive->stopped_) return;
+                    if (!alive) return;
                     auto one = outcome ? Result<Instance>(std::move(outcome->front()))
                                        : Result<Instance>(fail(std::move(outcome).error()));
-                    alive->lane_->post([alive = alive.get(), parent, name, one = std::move(one)]() mutable {
+                    alive->post([alive = alive.get(), parent, name, one = std::move(one)]() mutable {
                       alive->born(*parent, name, std::move(one));
                     });
                   });
@@ -317,7 +317,7 @@ void SupervisorCore::tell_parent(Node& node) {
           .reason = node.reason.text(),
           .phase = node.phase(),
           .fresh = node.health == Health::good};
-  if (!changed || !lane_ || stopped_) return;
+  if (!changed || stopped_) return;
   parent.again = runtime_.instant();
   schedule(parent);
 }
