@@ -79,7 +79,8 @@ class PackagesTest(unittest.TestCase):
 
     def test_the_command_comes_with_what_a_server_needs(self):
         files = self.files("pawl")
-        for path in ("/usr/bin/pawl", "/lib/systemd/system/pawl.service", "/etc/pawl/pawl.yaml",
+        for path in ("/usr/bin/pawl", "/usr/libexec/pawl/pawl-shim", "/lib/systemd/system/pawl.service",
+                     "/etc/pawl/pawl.yaml",
                      "/usr/share/man/man1/pawl.1", "/usr/share/bash-completion/completions/pawl",
                      "/usr/share/zsh/site-functions/_pawl", "/usr/share/fish/vendor_completions.d/pawl.fish",
                      "/usr/share/pawl/prometheus/alerts.yml", "/usr/share/pawl/grafana/pawl.json",

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workers/process/keeper.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "workers/process/launch.hpp"
+#include "workers/process/names.hpp"
+#include "workers/process/place.hpp"
+#include "workers/process/proc.hpp"
+
+namespace pawl::workers {
+namespace {
+
+constexpr std::size_t kLongestName = 4096;
+
+Time time_of(std::int64_t microseconds) { return Time(Duration(microseconds)); }
+
+std::string why_not_started(const Seen& seen) {
+  const auto words = std::generic_category().message(seen.record.value);
+  if (seen.step == "chdir") return fmt::format("its directory cannot be entered: {}", words);
+  if (seen.step == "limit") return fmt::format("its limits cannot be set: {}", words);
+  return fmt::format("it cannot be executed ({}): {}", seen.step, words);
+}
+
+/// What `start` answers for a generation that was started before, by whomever.
+Result<void> answer_of(std::string_view id, const Seen& seen) {
+  if (seen.record.end != End::not_started) return {};
+  return fail(Code::process_failed,
+              fmt::format("{} generation {}: {}", id, seen.record.generation, why_not_started(seen)),
+              {{"errno", std::to_string(seen.record.value)}});
+}
+
+ProcessState state_of(const Seen& seen) {
+  if (seen.held && (!seen.known || !seen.alive)) return ProcessState::starting;
+  if (!seen.known) return ProcessState::absent;
+  switch (seen.record.end) {
+    case End::none:
+      return seen.held ? ProcessState::running : ProcessState::lost;
+    case End::not_started:
+      return ProcessState::failed_to_start;
+    case End::exited:
+    case End::killed:
+      return ProcessState::exited;
+  }
+  return ProcessState::lost;
+}
+
+std::uint64_t size_below(int directory, const char* name) {
+  struct stat about{};
+  if (::fstatat(directory, name, &about, AT_SYMLINK_NOFOLLOW) != 0) return 0;
+  return static_cast<std::uint64_t>(about.st_size);
+}
+
+/// Only to a group whose leader is the command that is meant: its shim keeps its number from being given away
+/// until the status tells the end.
+void signal_group(const ProcessKey& command, int signal) {
+  ProcStat stat;
+  if (command.pid > 1 && read_stat(command.pid, stat) && stat.start == command.start) {
+    ::kill(-command.pid, signal);
+  }
+}
+
+Result<void> check_arguments(std::string_view id, std::uint64_t generation) {
+  if (generation > 0) return {};
+  return fail(Code::invalid_argument, fmt::format("{}: generation 0; generations begin at 1", id));
+}
+
+Deadline after(Duration duration) {
+  // A grace that never ends is asked for with the greatest value, which must not overflow.
+  constexpr Duration kLongest = std::chrono::hours(24 * 365);
+  return std::chrono::steady_clock::now() + std::clamp(duration, Duration::zero(), kLongest);
+}
+
+}  // namespace
+
+Result<ProcessKeeper> ProcessKeeper::open(std::string directory, std::string shim_path,
+                                          KeeperPatience patience) {
+  if (!directory.starts_with('/') || !shim_path.starts_with('/')) {
+    return fail(Code::invalid_argument,
+                fmt::format("\"{}\" and \"{}\" are to be absolute paths", directory, shim_path));
+  }
+  if (::access(shim_path.c_str(), X_OK) != 0) {
+    return fail(Code::invalid_argument,
+                fmt::format("{} is not a program; name the pawl-shim that came with this server", shim_path));
+  }
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) return fail(process_error("make the directory", directory, error.value()));
+  Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened) return fail(process_error("open the directory", directory));
+  // Output of processes may be private.
+  if (::fchmod(opened.get(), 0700) != 0) return fail(process_error("protect the directory", directory));
+  return ProcessKeeper(std::move(opened), std::move(shim_path), patience);
+}
+
+Result<void> ProcessKeeper::start(std::string_view id, std::uint64_t generation, const ProcessSpec& spec,
+                                  std::stop_token stop) const {
+  PAWL_CHECK(check_arguments(id, generation));
+  PAWL_TRY(const auto place, Place::make(directory_->get(), id));
+  PAWL_TRY(const auto waiter, Waiter::make(std::move(stop)));
+  const auto deadline = after(patience_.start);
+  Launch what{shim_path_, escape_id(id), generation, {}};
+  while (true) {
+    PAWL_TRY(const auto seen, place.look());
+    if (seen.known && seen.record.generation == generation) return answer_of(id, seen);
+    if (seen.known && seen.record.generation > generation) {
+      return fail(Code::process_failed, fmt::format("{}: generation {} was started already, {} is older", id,
+                                                    seen.record.generation, generation));
+    }
+    if (seen.runs()) {
+      return fail(Code::process_failed, fmt::format("{}: generation {} runs; stop it before {} is started",
+                                                    id, seen.record.generation, generation));
+    }
+    if (!seen.held) {
+      // Looked at only now, because what was started once is answered whatever has become of its program.
+      if (what.spec.empty()) {
+        PAWL_TRY(what.spec, encode_for_shim(spec));
+      }
+      PAWL_TRY(const auto report, launch(what, place, *waiter, deadline));
+      if (report == shim::Report::started) return {};
+    }
+    // Another shim begins or ends at this moment, or has answered for this generation.
+    const auto woken = waiter->a_moment(deadline);
+    if (woken == Woken::stopped) return fail(stopped_waiting(fmt::format("the start of {}", id)));
+    if (woken == Woken::late) {
+      return fail(Code::process_failed, fmt::format("{}: the lock of its directory did not become free", id));
+    }
+  }
+}
+
+Result<ProcessStatus> ProcessKeeper::look(std::string_view id) const {
+  ProcessStatus status;
+  PAWL_TRY(const auto place, Place::open(directory_->get(), id));
+  if (!place) return status;
+  PAWL_TRY(const auto seen, place->look());
+  status.state = state_of(seen);
+  status.log_bytes =
+      size_below(place->directory(), shim::kLogFile) + size_below(place->directory(), shim::kOldLogFile);
+  if (status.state == ProcessState::absent || status.state == ProcessState::starting) return status;
+  const auto& record = seen.record;
+  status.generation = record.generation;
+  status.started_at = time_of(record.started_at);
+  status.log_lost_bytes = record.log_lost;
+  status.cpu_seconds = static_cast<double>(record.cpu_us) / 1e6;
+  if (record.end == End::exited) status.exit = {.code = record.value, .at = time_of(record.ended_at)};
+  if (record.end == End::killed) status.exit = {.signal = record.value, .at = time_of(record.ended_at)};
+  if (record.end == End::not_started) status.error = why_not_started(seen);
+  if (status.state != ProcessState::running) return status;
+  status.pid = record.command.pid;
+  const auto usage = table_->usage(record.shim, record.command);
+  status.cpu_seconds = usage.cpu_seconds;
+  status.memory_bytes = usage.memory_bytes;
+  status.processes = usage.processes;
+  return status;
+}
+
+Result<void> ProcessKeeper::sweep(std::string_view id, const Seen& seen) const {
+  const auto patience = std::chrono::ceil<std::chrono::milliseconds>(patience_.kill).count();
+  if (kill_marked(seen.mark, static_cast<int>(std::clamp<std::int64_t>(patience, 0, 3'600'000)))) return {};
+  return fail(
+      Code::process_failed,
+      fmt::format("{}: its shim was killed, and what it left does not end although it was killed", id));
+}
+
+Result<void> ProcessKeeper::end(const Place& place, const Seen& seen, Duration grace, const Waiter& waiter,
+                                int signal) const {
+  const auto& record = seen.record;
+  PAWL_TRY(const auto shim, open_process(record.shim.pid, record.shim.start));
+  if (!shim) return {};
+  if (!seen.ended()) {
+    signal_group(record.command, signal);
+    signal_group(record.command, SIGCONT);  // one that is stopped would not notice
+  }
+  auto woken = waiter.until_readable(shim.get(), after(grace));
+  if (woken == Woken::late) {
+    signal_group(record.command, SIGKILL);
+    ::syscall(SYS_pidfd_send_signal, shim.get(), SIGCONT, nullptr, 0);
+    woken = waiter.until_readable(shim.get(), after(patience_.kill));
+  }
+  if (woken == Woken::stopped) return fail(stopped_waiting(fmt::format("the end of {}", place.name())));
+  if (woken == Woken::late) {
+    return fail(Code::process_failed,
+                fmt::format("{} (process {}) does not end although it was killed; it may wait for a device",
+                            place.name(), record.command.pid));
+  }
+  return {};
+}
+
+Result<void> ProcessKeeper::stop(std::string_view id, Duration grace, std::stop_token stop,
+                                 int signal) const {
+  PAWL_TRY(const auto place, Place::open(directory_->get(), id));
+  if (!place) return {};
+  PAWL_TRY(const auto waiter, Waiter::make(std::move(stop)));
+  const auto deadline = after(patience_.start);
+  std::uint64_t ended = 0;
+  while (true) {
+    PAWL_TRY(const auto seen, place->look());
+    if (seen.lost()) return sweep(id, seen);
+    // The one that ran has ended; what somebody started after it was not meant.
+    if (!seen.held || (ended != 0 && seen.known && seen.record.generation != ended)) return {};
+    if (seen.alive) {
+      PAWL_CHECK(end(*place, seen, grace, *waiter, signal));
+      ended = seen.record.generation;
+      continue;
+    }
+    // A shim begins, and is stopped as soon as it tells what it runs.
+    const auto woken = waiter->a_moment(deadline);
+    if (woken == Woken::stopped) return fail(stopped_waiting(fmt::format("the end of {}", id)));
+    if (woken == Woken::late) {
+      return fail(Code::process_failed,
+                  fmt::format("{}: its shim does not come up, and cannot be stopped", id));
+    }
+  }
+}
+
+Result<void> ProcessKeeper::forget(std::string_view id) const {
+  PAWL_TRY(const auto place, Place::open(directory_->get(), id));
+  if (!place) return {};
+  PAWL_TRY(const auto lock, place->take_lock());
+  if (!lock) return fail(Code::process_failed, fmt::format("{} runs; stop it before it is forgotten", id));
+  PAWL_TRY(const auto text, read_below(place->directory(), shim::kStatusFile, kLongestRecord));
+  Record record;
+  if (text && read_record(*text, record) && record.end == End::none) {
+    Seen left;
+    left.mark = record.mark;
+    PAWL_CHECK(sweep(id, left));
+  }
+  return place->remove(directory_->get());
+}
+
+Result<std::vector<std::string>> ProcessKeeper::list() const {
+  const int copy = ::openat(directory_->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (copy < 0) return fail(process_error("open", "the directory of processes"));
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(copy), ::closedir);
+  if (!stream) return fail(process_error("list", "the directory of processes"));
+  std::vector<std::string> ids;
+  while (const dirent* entry =
+             ::readdir(stream.get())) {  // NOLINT(concurrency-mt-unsafe): a stream of its own
+    const std::string name = entry->d_name;
+    if (is_hashed(name)) {
+      const Descriptor place(
+          ::openat(directory_->get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      if (!place) continue;
+      // Without the file nothing was ever started there.
+      PAWL_TRY(const auto id, read_below(place.get(), shim::kNameFile, kLongestName));
+      if (id && !id->empty()) ids.push_back(*id);
+    } else if (const auto id = unescape_id(name)) {
+      ids.push_back(*id);
+    }
+  }
+  std::ranges::sort(ids);
+  return ids;
+}
+
+}  // namespace pawl::workers
