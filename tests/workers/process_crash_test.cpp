@@ -51,7 +51,10 @@ class Orphanage {
   Orphanage() { EXPECT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0); }
   Orphanage(const Orphanage&) = delete;
   Orphanage& operator=(const Orphanage&) = delete;
-  ~Orphanage() { ::prctl(PR_SET_CHILD_SUBREAPER, 0); }
+  ~Orphanage() {
+    ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {}
+  }
 
   /// Reaps until one has ended with the code.
   static bool ended_with(int code) {
@@ -157,8 +160,8 @@ TEST(ProcessCrash, AnEndThatHappensWhileNoServerLivesIsKnown) {
 }
 
 TEST(ProcessCrash, AShimThatComesUpAfterItsServerWasKilledRunsOnce) {
-  const World world;
   const Orphanage orphanage;
+  const World world;
   SlowShim slow(world);
   start_and_die(world, slow, 1);
   EXPECT_EQ(world.keeper().look("pump").value().state, ProcessState::absent);
@@ -169,8 +172,8 @@ TEST(ProcessCrash, AShimThatComesUpAfterItsServerWasKilledRunsOnce) {
 }
 
 TEST(ProcessCrash, AShimThatComesUpTooLateFindsTheLockHeldAndRunsNothing) {
-  const World world;
   const Orphanage orphanage;
+  const World world;
   SlowShim slow(world);
   start_and_die(world, slow, 1);
   ASSERT_TRUE(world.keeper().start("pump", 1, counted(world)));
@@ -181,8 +184,8 @@ TEST(ProcessCrash, AShimThatComesUpTooLateFindsTheLockHeldAndRunsNothing) {
 }
 
 TEST(ProcessCrash, AShimThatComesUpAfterItsGenerationEndedRunsNothing) {
-  const World world;
   const Orphanage orphanage;
+  const World world;
   SlowShim slow(world);
   start_and_die(world, slow, 1);
   ASSERT_TRUE(world.keeper().start("pump", 2, shell("true")));
@@ -193,8 +196,8 @@ TEST(ProcessCrash, AShimThatComesUpAfterItsGenerationEndedRunsNothing) {
 }
 
 TEST(ProcessCrash, AShimOfAForgottenWorkerRunsNothingNorInTheOneOfTheSameName) {
-  const World world;
   const Orphanage orphanage;
+  const World world;
   SlowShim slow(world);
   start_and_die(world, slow, 9);
   ASSERT_TRUE(world.keeper().forget("pump"));

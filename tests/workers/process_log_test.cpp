@@ -80,7 +80,9 @@ TEST(ProcessLog, AFloodStaysWithinTheLimitAndItsEndIsKept) {
   int before = 0;
   for (const auto& line : all) {
     if (!line.error || line.text == "last") continue;
-    if (before != 0) ASSERT_EQ(std::stoi(line.text), before + 1);
+    if (before != 0) {
+      ASSERT_EQ(std::stoi(line.text), before + 1);
+    }
     before = std::stoi(line.text);
   }
   EXPECT_EQ(before, 100'000);
@@ -121,7 +123,8 @@ TEST(ProcessLog, TheLogOfEarlierGenerationsIsContinued) {
   world.until_ended("pump");
   EXPECT_EQ(keeper.tail("pump", 1).value().front().text, "6");
   std::vector<std::string> last;
-  for (const auto& line : keeper.tail("pump", 2).value()) last.push_back(line.text);
+  const auto lines = keeper.tail("pump", 2).value();
+  for (const auto& line : lines) last.push_back(line.text);
   EXPECT_THAT(last, ElementsAre("5", "6"));
   EXPECT_TRUE(keeper.tail("pump", 0).value().empty());
 }

@@ -37,8 +37,8 @@ TEST(ProcessStop, TheSignalReachesTheProcessAndItsEndIsRecorded) {
 TEST(ProcessStop, AProcessMayUseItsGrace) {
   const World world;
   const auto keeper = world.keeper();
-  ASSERT_TRUE(
-      keeper.start("pump", 1, shell("trap 'echo saved; exit 3' TERM; echo ready; while :; do read x; done")));
+  ASSERT_TRUE(keeper.start(
+      "pump", 1, shell("trap 'echo saved; exit 3' TERM; echo ready; while :; do sleep 1000 & wait; done")));
   world.lines("pump", 1);
   ASSERT_TRUE(keeper.stop("pump", kLongGrace));
   EXPECT_EQ(keeper.look("pump").value().exit->code, 3);
