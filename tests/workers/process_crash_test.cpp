@@ -159,6 +159,17 @@ TEST(ProcessCrash, AnEndThatHappensWhileNoServerLivesIsKnown) {
   EXPECT_EQ(world.lines("pump", 1).back(), "bye");
 }
 
+TEST(ProcessCrash, AServerThatInheritsOrphansReapsItsShims) {
+  const Orphanage orphanage;
+  const World world;
+  const auto keeper = world.keeper();
+  ASSERT_TRUE(keeper.start("pump", 1, counted(world)));
+  ASSERT_TRUE(keeper.stop("pump", kLongGrace));
+  EXPECT_EQ(keeper.look("pump").value().state, ProcessState::exited);
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
+}
+
 TEST(ProcessCrash, AShimThatComesUpAfterItsServerWasKilledRunsOnce) {
   const Orphanage orphanage;
   const World world;

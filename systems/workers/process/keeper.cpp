@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -66,6 +67,14 @@ void signal_group(const ProcessKey& command, int signal) {
   ProcStat stat;
   if (command.pid > 1 && read_stat(command.pid, stat) && stat.start == command.start) {
     ::kill(-command.pid, signal);
+  }
+}
+
+/// Where the server is the first process of a container, shims that have ended are its children.
+void reap(const ProcessKey& shim) {
+  ProcStat stat;
+  if (read_stat(shim.pid, stat) && stat.start == shim.start && stat.dead() && stat.parent == ::getpid()) {
+    ::waitpid(shim.pid, nullptr, WNOHANG);
   }
 }
 
@@ -147,6 +156,7 @@ Result<ProcessStatus> ProcessKeeper::look(std::string_view id) const {
       size_below(place->directory(), shim::kLogFile) + size_below(place->directory(), shim::kOldLogFile);
   if (status.state == ProcessState::absent || status.state == ProcessState::starting) return status;
   const auto& record = seen.record;
+  if (!seen.alive) reap(record.shim);
   status.generation = record.generation;
   status.started_at = time_of(record.started_at);
   status.log_lost_bytes = record.log_lost;
