@@ -1,6 +1,7 @@
 # The systems that the command brings along: one library each, so that removing one is deleting its folder and a line.
 find_package(CURL REQUIRED)
 find_package(LibArchive REQUIRED)
+pkg_check_modules(libmosquitto REQUIRED IMPORTED_TARGET libmosquitto)
 
 file(GLOB_RECURSE pawl_images_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/systems/images/*.cpp)
 add_library(pawl_images STATIC ${pawl_images_sources})
@@ -15,7 +16,8 @@ list(FILTER pawl_workers_sources EXCLUDE REGEX "/process/shim/")
 list(FILTER pawl_shim_sources INCLUDE REGEX "/process/(shim/[a-z_]+|record|proc)\\.cpp$")
 add_library(pawl_workers STATIC ${pawl_workers_sources})
 target_include_directories(pawl_workers PUBLIC ${PROJECT_SOURCE_DIR}/systems PRIVATE ${PROJECT_SOURCE_DIR}/src)
-target_link_libraries(pawl_workers PUBLIC pawl pawl_server PRIVATE fmt::fmt OpenSSL::Crypto)
+target_link_libraries(pawl_workers PUBLIC pawl pawl_server PRIVATE fmt::fmt OpenSSL::Crypto CURL::libcurl yaml-cpp
+                      PkgConfig::libmosquitto)
 
 add_executable(pawl_shim ${pawl_shim_sources})
 set_target_properties(pawl_shim PROPERTIES OUTPUT_NAME pawl-shim RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
