@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pawl/worker_spec.hpp"
+
+namespace pawl::workers {
+
+struct TemplateProblem {
+  int line = 1;  ///< of the template, from 1
+  std::string problem{};
+  std::string expected{};
+  std::string suggestion{};
+};
+
+/// What keeps the template from being rendered: every variable that is missing, up to the first expression
+/// that cannot be read.
+std::vector<TemplateProblem> check_template(std::string_view text, const Variables& variables);
+
+}  // namespace pawl::workers

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workers/config/tree.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "kernel/utf8.hpp"
+#include "workers/config/shape.hpp"
+#include "workers/config/template_check.hpp"
+#include "workers/config/yaml.hpp"
+
+namespace pawl::workers {
+namespace {
+
+constexpr std::size_t kLongestChildName = 63;
+
+bool is_child_name(std::string_view name) {
+  return !name.empty() && name.size() <= kLongestChildName && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  });
+}
+
+/// What a mapping may lead to; a state on the way there cannot be asked for.
+bool is_target(Phase phase) {
+  return phase == Phase::stopped || phase == Phase::running || phase == Phase::degraded;
+}
+
+const ConfigPart* find_part(const ConfigMembers& members, std::string_view key) {
+  const auto found = members.find(key);
+  return found == members.end() ? nullptr : &found->second;
+}
+
+class TreeReader {
+ public:
+  TreeReader(const YamlDocument& yaml, std::string_view file, const WorkerTypes* types)
+      : yaml_(yaml), problems_(file, yaml.document), checks_types_(types != nullptr) {
+    if (types == nullptr) return;
+    for (auto& type : types->all()) {
+      type_names_.push_back(type->name);
+      types_.emplace(type->name, std::move(type));
+    }
+  }
+
+  TreeSpec read(JsonValue root) {
+    const auto members = read_members(problems_, {root, "$"}, {"children", "variables", "location"});
+    if (!members) return std::move(tree_);
+    if (const auto* part = find_part(*members, "variables")) {
+      tree_.variables = read_variables(problems_, *part);
+    }
+    if (const auto* part = find_part(*members, "location")) {
+      location_ = read_location(problems_, *part);
+      set_location_path(problems_, *part, location_, tree_.variables);
+    }
+    const auto* children = find_part(*members, "children");
+    if (children == nullptr) {
+      problems_.add({.key = "$.children",
+                     .problem = "it is missing, or has no value",
+                     .expected = "a list of workers; [] for none"});
+    } else if (children->value.kind() != JsonKind::array) {
+      refuse_value(problems_, *children, "a list of workers, each beginning with `- name: `; [] for none");
+    } else {
+      for (std::size_t i = 0; i < children->value.size() && !problems_.is_full(); ++i) {
+        read_child({children->value.at(i), element_path(children->path, i)});
+      }
+    }
+    return std::move(tree_);
+  }
+
+  const std::vector<ConfigProblem>& problems() const { return problems_.found(); }
+
+ private:
+  void read_child(const ConfigPart& part) {
+    static const std::vector<std::string> kKeys{"name",         "workerType", "userSpec",
+                                                "stateMapping", "enabled",    "location"};
+    const auto members = read_members(problems_, part, kKeys);
+    if (!members) return;
+    ChildSpec child;
+    child.name = read_name(part, find_part(*members, "name"));
+    const auto type = read_type(part, find_part(*members, "workerType"), child);
+    if (const auto* flag = find_part(*members, "enabled")) {
+      const auto value = flag->value.as_boolean();
+      if (!value) refuse_value(problems_, *flag, "true or false");
+      child.enabled = value.value_or(true);
+    }
+    if (const auto* mapping = find_part(*members, "stateMapping")) read_mapping(*mapping, type.get(), child);
+    if (const auto* spec = find_part(*members, "userSpec")) {
+      read_spec(*spec, *members, child);
+    } else {
+      read_place(*members, child);
+    }
+    tree_.children.push_back(std::move(child));
+  }
+
+  std::string read_name(const ConfigPart& child, const ConfigPart* part) {
+    constexpr std::string_view kExpected = "letters, digits, '_', '-' and '.', at most 63";
+    if (part == nullptr) {
+      problems_.add({.key = child.path, .problem = "the worker has no name", .expected = "name: pump-1"});
+      return {};
+    }
+    auto name = read_text(problems_, *part, "a name").value_or("");
+    if (part->value.kind() != JsonKind::string) return {};
+    if (!is_child_name(name)) {
+      problems_.add({.key = part->path,
+                     .problem = "the name cannot be part of a path",
+                     .expected = std::string(kExpected),
+                     .actual = fmt::format("\"{}\"", shown(name))});
+      return name;
+    }
+    const int line = problems_.line_of(part->path);
+    const auto [first, is_new] = name_lines_.emplace(name, line);
+    if (!is_new) {
+      problems_.add({.key = part->path,
+                     .problem = fmt::format("the name \"{}\" is given twice, on line {} and on line {}", name,
+                                            first->second, line),
+                     .expected = "a name of its own for each worker"});
+    }
+    return name;
+  }
+
+  /// The type, where it is known.
+  std::shared_ptr<const WorkerType> read_type(const ConfigPart& child, const ConfigPart* part,
+                                              ChildSpec& spec) {
+    if (part == nullptr) {
+      problems_.add({.key = child.path,
+                     .problem = "the worker has no workerType",
+                     .expected = checks_types_ ? expected_types() : "workerType: with the name of a type"});
+      return nullptr;
+    }
+    const auto name = read_text(problems_, *part, "the name of a type");
+    if (!name) return nullptr;
+    spec.worker_type = *name;
+    const auto found = types_.find(*name);
+    if (found != types_.end()) return found->second;
+    if (checks_types_ || name->empty()) {
+      problems_.add({.key = part->path,
+                     .problem = "there is no such type of workers",
+                     .expected = expected_types(),
+                     .actual = fmt::format("\"{}\"", shown(*name)),
+                     .suggestion = nearest_name(*name, type_names_)});
+    }
+    return nullptr;
+  }
+
+  std::string expected_types() const {
+    return type_names_.empty() ? "a type, of which this program has none"
+                               : fmt::format("one of {}", list_names(type_names_));
+  }
+
+  void read_mapping(const ConfigPart& part, const WorkerType* type, ChildSpec& child) {
+    // The top is no worker; it rests or runs.
+    static const std::vector<std::string> kParentStates{"Stopped", "Running"};
+    for (const auto& [written, value] :
+         read_entries(problems_, part, "states of the parent with those of the worker")) {
+      const auto state = std::ranges::find_if(
+          kParentStates, [&](const auto& known) { return detail::same_letters(known, written); });
+      if (state == kParentStates.end()) {
+        problems_.add({.key = value.path,
+                       .problem = "the parent has no such state",
+                       .expected = fmt::format("one of {}", list_names(kParentStates)),
+                       .actual = fmt::format("\"{}\"", shown(written)),
+                       .suggestion = nearest_name(written, kParentStates)});
+        continue;
+      }
+      const auto target = read_text(problems_, value, "a state of the worker, run or park");
+      if (!target) continue;
+      if (!child.state_mapping.emplace(*state, read_target(value.path, *target, type)).second) {
+        problems_.add({.key = value.path,
+                       .problem = fmt::format("the state {} is given twice, in other letters", *state),
+                       .expected = "one of them"});
+      }
+    }
+  }
+
+  /// In its proper spelling.
+  std::string read_target(const std::string& path, const std::string& written, const WorkerType* type) {
+    for (const std::string_view word : {"run", "park"}) {
+      if (detail::same_letters(word, written)) return std::string(word);
+    }
+    if (type == nullptr) return written;
+    std::vector<std::string> targets;
+    for (const auto& state : type->states) {
+      if (!is_target(state.phase)) continue;
+      if (detail::same_letters(state.name, written)) return state.name;
+      targets.push_back(state.name);
+    }
+    targets.insert(targets.end(), {"run", "park"});
+    const bool exists = std::ranges::any_of(
+        type->states, [&](const auto& state) { return detail::same_letters(state.name, written); });
+    problems_.add({.key = path,
+                   .problem = exists ? fmt::format("a {} is in this state only in passing", type->name)
+                                     : fmt::format("a {} has no such state", type->name),
+                   .expected = fmt::format("one of {}", list_names(targets)),
+                   .actual = fmt::format("\"{}\"", shown(written)),
+                   .suggestion = exists ? std::string() : nearest_name(written, targets)});
+    return written;
+  }
+
+  void read_spec(const ConfigPart& part, const ConfigMembers& around, ChildSpec& child) {
+    const auto members = read_members(problems_, part, {"config", "variables"});
+    if (!members) return;
+    if (const auto* variables = find_part(*members, "variables")) {
+      child.user_spec.variables = read_variables(problems_, *variables);
+    }
+    read_place(around, child);
+    if (const auto* config = find_part(*members, "config")) read_config(*config, child);
+  }
+
+  void read_place(const ConfigMembers& members, ChildSpec& child) {
+    const auto* part = find_part(members, "location");
+    if (part == nullptr) return;
+    const auto merged = merge(location_, read_location(problems_, *part));
+    if (!merged) {
+      problems_.add({.key = part->path, .problem = merged.error().message()});
+      return;
+    }
+    set_location_path(problems_, *part, *merged, child.user_spec.variables);
+  }
+
+  void read_config(const ConfigPart& part, ChildSpec& child) {
+    const auto variables = inherit(tree_.variables, child.user_spec.variables);
+    if (part.value.kind() == JsonKind::object) {
+      child.user_spec.config = part.value.to_text();
+      const auto before = problems_.found().size();
+      check_texts(part, variables);
+      if (problems_.found().size() > before) return;
+      // Quotes inside of an expression are escaped in JSON.
+      for (const auto& found : check_template(child.user_spec.config, variables)) {
+        problems_.add({.key = part.path,
+                       .problem = found.problem,
+                       .expected = "a text block (config: |) where expressions have quotes"});
+      }
+      return;
+    }
+    const auto text = part.value.as_string();
+    if (!text) return refuse_value(problems_, part, "a text block (config: |) or a mapping");
+    child.user_spec.config = *text;
+    check_text(part, variables);
+  }
+
+  /// Every text in a mapping may be a template.
+  void check_texts(const ConfigPart& part, const Variables& variables) {
+    if (part.value.kind() == JsonKind::string) return check_text(part, variables);
+    const bool is_map = part.value.kind() == JsonKind::object;
+    for (std::size_t i = 0; i < part.value.size() && !problems_.is_full(); ++i) {
+      check_texts({part.value.at(i),
+                   is_map ? member_path(part.path, part.value.key_at(i)) : element_path(part.path, i)},
+                  variables);
+    }
+  }
+
+  void check_text(const ConfigPart& part, const Variables& variables) {
+    const auto block = yaml_.block_lines.find(part.path);
+    for (const auto& found : check_template(*part.value.as_string(), variables)) {
+      // In quotes and in folded texts a line of the text need not be one of the file.
+      const int line =
+          block == yaml_.block_lines.end() ? problems_.line_of(part.path) : block->second + found.line - 1;
+      problems_.add_on_line(line, {.key = part.path,
+                                   .problem = found.problem,
+                                   .expected = found.expected,
+                                   .suggestion = found.suggestion});
+    }
+  }
+
+  const YamlDocument& yaml_;
+  ConfigProblems problems_;
+  bool checks_types_;
+  std::map<std::string, std::shared_ptr<const WorkerType>, std::less<>> types_{};
+  std::vector<std::string> type_names_{};
+  TreeSpec tree_{};
+  Location location_{};
+  std::map<std::string, int, std::less<>> name_lines_{};
+};
+
+struct ReadTree {
+  TreeSpec tree{};
+  std::vector<ConfigProblem> problems{};
+};
+
+ReadTree read_and_check(std::string_view text, std::string_view file, const WorkerTypes* types) {
+  const auto refuse = [&](const Error& error) {
+    int line = 1;
+    const auto number = error.field("line");
+    std::from_chars(number.data(), number.data() + number.size(), line);
+    return ReadTree{.problems = {{.file = std::string(file),
+                                  .line = line,
+                                  .key = std::string(error.field("key")),
+                                  .problem = error.message()}}};
+  };
+  const auto yaml = read_yaml_document(text);
+  if (!yaml) return refuse(yaml.error());
+  // JSON has more quotes and escapes than the YAML that it was made of.
+  const auto json = JsonDocument::parse(yaml->document.json,
+                                        {.depth = YamlLimits::kDepth, .bytes = 8 * YamlLimits::kBytes});
+  if (!json) return refuse(json.error());
+  TreeReader reader(*yaml, file, types);
+  auto tree = reader.read(json->root());
+  auto problems = reader.problems();
+  std::ranges::stable_sort(problems, {}, &ConfigProblem::line);
+  return {std::move(tree), std::move(problems)};
+}
+
+}  // namespace
+
+Result<TreeSpec> read_tree(std::string_view text, std::string_view file, const WorkerTypes* types) {
+  auto read = read_and_check(text, file, types);
+  if (!read.problems.empty()) return fail(to_error(read.problems));
+  return std::move(read.tree);
+}
+
+std::vector<ConfigProblem> check_tree(std::string_view text, std::string_view file,
+                                      const WorkerTypes* types) {
+  return read_and_check(text, file, types).problems;
+}
+
+}  // namespace pawl::workers
