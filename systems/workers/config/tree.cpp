@@ -301,9 +301,12 @@ ReadTree read_and_check(std::string_view text, std::string_view file, const Work
   if (!json) return refuse(json.error());
   TreeReader reader(*yaml, file, types);
   auto tree = reader.read(json->root());
-  auto problems = reader.problems();
-  std::ranges::stable_sort(problems, {}, &ConfigProblem::line);
-  return {std::move(tree), std::move(problems)};
+  // Those of one line stay in their order.
+  std::multimap<int, ConfigProblem> by_line;
+  for (const auto& problem : reader.problems()) by_line.emplace(problem.line, problem);
+  ReadTree result{.tree = std::move(tree)};
+  for (auto& [line, problem] : by_line) result.problems.push_back(std::move(problem));
+  return result;
 }
 
 }  // namespace
