@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/workers/types_table.hpp"
+#include "workers/types/all.hpp"
+
+namespace pawl::test {
+namespace {
+
+TEST(WorkerTypesOfTheProduct, AreThere) {
+  WorkerTypes types;
+  workers::add_worker_types(types, {});
+  EXPECT_TRUE(types.validate());
+  std::vector<std::string> names;
+  for (const auto& type : types.all()) names.push_back(type->name);
+  EXPECT_THAT(names,
+              testing::UnorderedElementsAre("child", "failing", "file_watch", "helloworld", "http_check",
+                                            "mqtt_client", "panic", "parent", "slow", "tcp_check"));
+}
+
+TEST(WorkerTypesOfTheProduct, HaveToolsAndObserveSomethingThatCanBeReadAgain) {
+  WorkerTypes types;
+  workers::add_worker_types(types, {});
+  const std::map<std::string, std::string> configs{{"file_watch", R"({"path": "/none"})"},
+                                                   {"http_check", R"({"url": "http://127.0.0.1:1/"})"},
+                                                   {"mqtt_client", R"({"url": "mqtt://127.0.0.1:1"})"},
+                                                   {"tcp_check", R"({"address": "127.0.0.1:1"})"}};
+  for (const auto& type : types.all()) {
+    const auto config = configs.find(type->name);
+    const auto desired = type->derive(config == configs.end() ? "{}" : config->second).value();
+    const auto tools = type->make_tools(somebody()).value();
+    const auto seen = type->collect(tools.get(), desired.get(), collect_context(Time{}));
+    ASSERT_TRUE(seen) << type->name << ": " << seen.error().to_string();
+    EXPECT_TRUE(type->read_observed(seen->text)) << type->name << ": " << seen->text;
+    EXPECT_TRUE(type->derive(type->show_desired(desired.get()).value())) << type->name;
+  }
+}
+
+}  // namespace
+}  // namespace pawl::test
