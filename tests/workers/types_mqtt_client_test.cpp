@@ -107,20 +107,18 @@ TEST(MqttClient, ConnectsNoticesSilenceAndLossAndDisconnectsBeforeItRests) {
   EXPECT_EQ(table.next<MqttClient::Connected>(receiving, desired), "stay");
   EXPECT_EQ(table.next<MqttClient::Connected>(silent, desired), "go Silent");
   EXPECT_EQ(table.next<MqttClient::Connected>(elsewhere, desired), "go TryingToConnect");
-  EXPECT_EQ(table.next<MqttClient::Connected>(lost, desired), "go Disconnected");
+  EXPECT_EQ(table.next<MqttClient::Connected>(lost, desired), "go TryingToConnect");
   EXPECT_EQ(table.reason(), "the connection is lost: gone");
   EXPECT_EQ(table.next<MqttClient::Silent>(silent, desired), "stay");
   EXPECT_EQ(table.next<MqttClient::Silent>(receiving, desired), "go Connected");
   EXPECT_EQ(table.next<MqttClient::Silent>(elsewhere, desired), "go TryingToConnect");
-  EXPECT_EQ(table.next<MqttClient::Silent>(lost, desired), "go Disconnected");
-  EXPECT_EQ(table.next<MqttClient::Disconnected>(lost, desired), "go TryingToConnect");
+  EXPECT_EQ(table.next<MqttClient::Silent>(lost, desired), "go TryingToConnect");
   EXPECT_EQ(table.next<MqttClient::TryingToDisconnect>(halfway, desired), "do Disconnect");
   EXPECT_EQ(table.next<MqttClient::TryingToDisconnect>(lost, desired), "do Disconnect");
   EXPECT_EQ(table.next<MqttClient::TryingToDisconnect>(nothing, desired), "go Stopped");
   EXPECT_EQ(table.stop<MqttClient::TryingToConnect>({}, desired), "go TryingToDisconnect");
   EXPECT_EQ(table.stop<MqttClient::Connected>({}, desired), "go TryingToDisconnect");
   EXPECT_EQ(table.stop<MqttClient::Silent>({}, desired), "go TryingToDisconnect");
-  EXPECT_EQ(table.stop<MqttClient::Disconnected>({}, desired), "go TryingToDisconnect");
   EXPECT_EQ(table.never_given(), "");
 }
 

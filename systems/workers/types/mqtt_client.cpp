@@ -24,7 +24,7 @@ bool is_silent(const MqttClient::Snapshot& now) {
   return now.desired.expect_every && !now.observed.receiving;
 }
 
-Go<MqttClient::Disconnected> lost(const MqttClient::Snapshot& now) {
+Go<MqttClient::TryingToConnect> lost(const MqttClient::Snapshot& now) {
   return {fmt::format("the connection is lost: {}", now.observed.error)};
 }
 
@@ -94,24 +94,20 @@ Next<Go<MqttClient::Connected>, Do<MqttClient::Connect>> MqttClient::next(Trying
   return Do<Connect>{"it is not connected yet"};
 }
 
-Next<Go<MqttClient::Disconnected>, Go<MqttClient::TryingToConnect>, Go<MqttClient::Silent>, Stay>
-MqttClient::next(Connected, const Snapshot& now) {
+Next<Go<MqttClient::TryingToConnect>, Go<MqttClient::Silent>, Stay> MqttClient::next(Connected,
+                                                                                     const Snapshot& now) {
   if (!now.observed.connected) return lost(now);
   if (has_other_settings(now)) return Go<TryingToConnect>{"its settings have changed"};
   if (is_silent(now)) return Go<Silent>{silence(now)};
   return Stay{"it is connected"};
 }
 
-Next<Go<MqttClient::Disconnected>, Go<MqttClient::TryingToConnect>, Go<MqttClient::Connected>, Stay>
-MqttClient::next(Silent, const Snapshot& now) {
+Next<Go<MqttClient::TryingToConnect>, Go<MqttClient::Connected>, Stay> MqttClient::next(Silent,
+                                                                                        const Snapshot& now) {
   if (!now.observed.connected) return lost(now);
   if (has_other_settings(now)) return Go<TryingToConnect>{"its settings have changed"};
   if (!is_silent(now)) return Go<Connected>{"messages come"};
   return Stay{silence(now)};
-}
-
-Next<Go<MqttClient::TryingToConnect>> MqttClient::next(Disconnected, const Snapshot&) {
-  return Go<TryingToConnect>{"it connects again"};
 }
 
 Next<Go<MqttClient::Stopped>, Do<MqttClient::Disconnect>> MqttClient::next(TryingToDisconnect,
@@ -129,9 +125,6 @@ Next<Go<MqttClient::TryingToDisconnect>> MqttClient::stop(Connected, const Snaps
 }
 Next<Go<MqttClient::TryingToDisconnect>> MqttClient::stop(Silent, const Snapshot&) {
   return Go<TryingToDisconnect>{"it is to stop while no messages come"};
-}
-Next<Go<MqttClient::TryingToDisconnect>> MqttClient::stop(Disconnected, const Snapshot&) {
-  return Go<TryingToDisconnect>{"it is to stop while it is disconnected"};
 }
 
 Result<MqttDesired> MqttClient::derive(MqttDesired read) {

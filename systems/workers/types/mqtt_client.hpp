@@ -74,9 +74,10 @@ struct MqttClient : Worker<MqttObserved, MqttDesired, MqttTools> {
   struct TryingToConnect : phase::Starting {};
   struct Connected : phase::Running {};
   struct Silent : phase::Degraded {};
-  struct Disconnected : phase::Starting {};
   struct TryingToDisconnect : phase::Stopping {};
-  using States = pawl::States<Stopped, TryingToConnect, Connected, Silent, Disconnected, TryingToDisconnect>;
+  /// A lost connection leads to TryingToConnect at once, with the reason; a state of its own would say no
+  /// more.
+  using States = pawl::States<Stopped, TryingToConnect, Connected, Silent, TryingToDisconnect>;
 
   /// Errors: `unreachable`, `cancelled`, `timed_out`, `invalid_argument` for the file of the password.
   struct Connect {
@@ -88,14 +89,12 @@ struct MqttClient : Worker<MqttObserved, MqttDesired, MqttTools> {
 
   static Next<Go<TryingToConnect>> next(Stopped, const Snapshot& now);
   static Next<Go<Connected>, Do<Connect>> next(TryingToConnect, const Snapshot& now);
-  static Next<Go<Disconnected>, Go<TryingToConnect>, Go<Silent>, Stay> next(Connected, const Snapshot& now);
-  static Next<Go<Disconnected>, Go<TryingToConnect>, Go<Connected>, Stay> next(Silent, const Snapshot& now);
-  static Next<Go<TryingToConnect>> next(Disconnected, const Snapshot& now);
+  static Next<Go<TryingToConnect>, Go<Silent>, Stay> next(Connected, const Snapshot& now);
+  static Next<Go<TryingToConnect>, Go<Connected>, Stay> next(Silent, const Snapshot& now);
   static Next<Go<Stopped>, Do<Disconnect>> next(TryingToDisconnect, const Snapshot& now);
   static Next<Go<TryingToDisconnect>> stop(TryingToConnect, const Snapshot& now);
   static Next<Go<TryingToDisconnect>> stop(Connected, const Snapshot& now);
   static Next<Go<TryingToDisconnect>> stop(Silent, const Snapshot& now);
-  static Next<Go<TryingToDisconnect>> stop(Disconnected, const Snapshot& now);
 
   /// Error: `spec_invalid`.
   static Result<MqttDesired> derive(MqttDesired read);
