@@ -138,7 +138,7 @@ TEST(ReadYaml, SyntaxErrorsSayWhatWouldBeRight) {
   expect_refused("a: 1\n b: 2\n", 2, 3, "put a text that has \": \" in quotes");
   expect_refused("a: \"x\n", 1, 4, "not closed");
   expect_refused("a: 'it''s\nb: 1\n", 1, 4, "not closed");
-  expect_refused("a: 1\n\"b", 2, 1, "not closed");
+  expect_refused("a: 1\n\"b", 2, 3, "not closed");
   expect_refused("a: \"\\q\"\n", 1, 7, "write \\\\ for a backslash");
   expect_refused("a: b: c\n", 1, 5, "put a text that has \": \" in quotes");
   expect_refused("a: @x\n", 1, 4, "put the text in quotes");

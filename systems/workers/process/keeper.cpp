@@ -21,7 +21,7 @@
 namespace pawl::workers {
 namespace {
 
-constexpr std::size_t kLongestName = 4096;
+constexpr std::size_t kLongestIdFile = 4096;
 
 Time time_of(std::int64_t microseconds) { return Time(Duration(microseconds)); }
 
@@ -261,7 +261,7 @@ Result<std::vector<std::string>> ProcessKeeper::list() const {
           ::openat(directory_->get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
       if (!place) continue;
       // Without the file nothing was ever started there.
-      PAWL_TRY(const auto id, read_below(place.get(), shim::kNameFile, kLongestName));
+      PAWL_TRY(const auto id, read_below(place.get(), shim::kNameFile, kLongestIdFile));
       if (id && !id->empty()) ids.push_back(*id);
     } else if (const auto id = unescape_id(name)) {
       ids.push_back(*id);

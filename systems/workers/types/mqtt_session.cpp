@@ -20,10 +20,6 @@ namespace {
 constexpr int kRefusedTopic = 0x80;
 constexpr int kTurnMilliseconds = 1000;  // the library counts keepalives in seconds
 
-struct FreeHandle {
-  void operator()(mosquitto* handle) const { mosquitto_destroy(handle); }
-};
-
 /// Once per program. It is never undone: somebody else in the program may use the library.
 void use_library() {
   static const int done = mosquitto_lib_init();
@@ -39,6 +35,10 @@ std::string words_of(int outcome) {
 /// Everything that is said to the library, on the session's thread alone. Its own loop is not used, because
 /// it connects again by itself, which is the worker's, and cannot be stopped while it connects.
 class MqttSession::Pump {
+  struct FreeHandle {
+    void operator()(mosquitto* handle) const { mosquitto_destroy(handle); }
+  };
+
  public:
   explicit Pump(MqttSession& session) : session_(session) {
     use_library();
