@@ -7,72 +7,15 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
+
+#include "pawl/detail/worker_rules.hpp"
 
 namespace pawl {
-namespace worker_rule {
-
-// One type per rule: instantiating it is the error, its arguments are the offenders.
-template <class>
-inline constexpr bool kBroken = false;
-#define PAWL_DETAIL_RULE(name, text)    \
-  template <class... Offenders>         \
-  struct name {                         \
-    static_assert(kBroken<name>, text); \
-  }
-PAWL_DETAIL_RULE(a_worker_has_states, "a worker lists its states: using States = pawl::States<…>");
-PAWL_DETAIL_RULE(
-    a_state_is_empty,
-    "a state has no fields: it says where the worker is, and everything else is in the snapshot, so that "
-    "the same snapshot gives the same decision");
-PAWL_DETAIL_RULE(a_state_has_one_phase, "a state derives from exactly one of pawl::phase::…");
-PAWL_DETAIL_RULE(a_state_is_listed_once, "a state, or one of the same name, is listed twice");
-PAWL_DETAIL_RULE(
-    the_first_state_rests,
-    "the first state is of pawl::phase::Stopped: a worker that is parked or removed before it began is "
-    "there already");
-PAWL_DETAIL_RULE(a_state_has_next, "every state has: static pawl::Next<…> next(State, const Snapshot&)");
-PAWL_DETAIL_RULE(
-    a_state_has_stop,
-    "every state that neither rests nor stops has: static pawl::Next<…> stop(State, const Snapshot&); "
-    "stopping goes before everything else");
-PAWL_DETAIL_RULE(a_result_is_known, "Next lists Stay, Go<State>, Do<Action>, Remove and Restart only");
-PAWL_DETAIL_RULE(a_target_is_listed, "Go names a state that is not in States");
-PAWL_DETAIL_RULE(
-    stopping_does_not_stay,
-    "a worker that is to stop must not stay idle (Stay) or begin anew (Restart): it would be stuck");
-PAWL_DETAIL_RULE(
-    stopping_leads_to_rest,
-    "a state that stops leads to states that stop or rest, never back: only a worker at rest is started");
-PAWL_DETAIL_RULE(stopping_ends, "when it is to stop, this state never comes to rest");
-PAWL_DETAIL_RULE(a_state_is_reachable, "no state leads to this one");
-PAWL_DETAIL_RULE(
-    an_active_state_acts,
-    "a state called TryingTo… or Ensuring… has a Do<Action> in its next: its name says that it acts");
-PAWL_DETAIL_RULE(
-    an_action_is_empty,
-    "an action has no fields: it is run again after failures and crashes and must not count on its own");
-PAWL_DETAIL_RULE(
-    an_action_runs,
-    "an action has: static pawl::Result<void> run(Tools&, const Desired&, const pawl::ActionContext&)");
-PAWL_DETAIL_RULE(a_worker_collects,
-                 "a worker has: static pawl::Result<Observed> collect(Tools&, const Desired&, const "
-                 "pawl::CollectContext&)");
-PAWL_DETAIL_RULE(
-    deriving_is_pure,
-    "derive is: static pawl::Result<Desired> derive(Desired); it gets no tools, so that the same "
-    "configuration always means the same");
-PAWL_DETAIL_RULE(desired_is_plain,
-                 "Desired and Observed are plain structs that pawl/codec.hpp can write: they are stored");
-PAWL_DETAIL_RULE(
-    desired_has_no_lifecycle,
-    "Desired has no field that says whether to run (should_run, is_running, enabled, active, shutdown, "
-    "stopped, running): that is the supervisor's, and there must not be two answers");
-#undef PAWL_DETAIL_RULE
-
-}  // namespace worker_rule
 
 namespace detail {
 
@@ -258,16 +201,17 @@ constexpr bool names_lifecycle() {
   return false;
 }
 
-template <class W, class R>
+template <class W, class S, class R>
 consteval void check_result() {
   if constexpr (!ResultKind<R>::known) {
     (void)worker_rule::a_result_is_known<W, R>{};
   } else if constexpr (IsGo<R>) {
     using To = typename ResultKind<R>::State;
-    constexpr bool listed = []<class... S>(States<S...>) {
-      return (std::same_as<S, To> || ...);
+    constexpr bool listed = []<class... All>(States<All...>) {
+      return (std::same_as<All, To> || ...);
     }(typename W::States{});
     if constexpr (!listed) (void)worker_rule::a_target_is_listed<W, To>{};
+    if constexpr (std::same_as<S, To>) (void)worker_rule::going_leads_elsewhere<W, S>{};
   } else if constexpr (IsDo<R>) {
     using Action = typename ResultKind<R>::Action;
     if constexpr (!std::is_empty_v<Action>) (void)worker_rule::an_action_is_empty<W, Action>{};
@@ -319,7 +263,7 @@ consteval bool check_signature() {
 
 template <class W, class S>
 consteval void check_state() {
-  []<class... R>(Types<R...>) { (check_result<W, R>(), ...); }(results_of_state<W, S>());
+  []<class... R>(Types<R...>) { (check_result<W, S, R>(), ...); }(results_of_state<W, S>());
   using N = NextOf<W, S>;
   if constexpr (kStops<S>) {
     check_stopping<W, S>(std::type_identity<N>{});
@@ -352,11 +296,24 @@ consteval bool check_list(States<S...>) {
   return (one(std::type_identity<S>{}) && ...);
 }
 
-template <class... S>
-constexpr std::uint64_t resting_of(States<S...>) {
+/// Whether a worker that is to stop may end in this state: it rests there, or asks to be removed.
+template <class W, class S>
+constexpr bool ends_in() {
+  constexpr auto removes = []<class... R>(std::type_identity<Next<R...>>) {
+    return (std::same_as<R, Remove> || ...);
+  };
+  if constexpr (kIsAskedToStop<S>) {
+    return removes(std::type_identity<StopOf<W, S>>{});
+  } else {
+    return kRests<S> || removes(std::type_identity<NextOf<W, S>>{});
+  }
+}
+
+template <class W, class... S>
+constexpr std::uint64_t ends_of(States<S...>) {
   std::uint64_t found = 0;
   std::size_t index = 0;
-  ((found |= (kRests<S> ? std::uint64_t{1} : std::uint64_t{0}) << index++), ...);
+  ((found |= (ends_in<W, S>() ? std::uint64_t{1} : std::uint64_t{0}) << index++), ...);
   return found;
 }
 
@@ -371,13 +328,9 @@ consteval void check_ways() {
   constexpr auto at = index_of<S>(typename W::States{});
   constexpr bool is_reached = ((reached_from(1, kEdges<W>) >> at) & 1) != 0;
   if constexpr (!is_reached) (void)worker_rule::a_state_is_reachable<W, S>{};
-  // An answer of Remove ends it, too.
-  constexpr bool removes = []<class... R>(Types<R...>) {
-    return (std::same_as<R, Remove> || ...);
-  }(results_of_state<W, S>());
-  constexpr auto rest =
-      reached_from(std::uint64_t{1} << at, kStopEdges<W>) & resting_of(typename W::States{});
-  if constexpr (!removes && rest == 0) (void)worker_rule::stopping_ends<W, S>{};
+  constexpr auto ends =
+      reached_from(std::uint64_t{1} << at, kStopEdges<W>) & ends_of<W>(typename W::States{});
+  if constexpr (ends == 0) (void)worker_rule::stopping_ends<W, S>{};
 }
 
 template <class W>
@@ -389,13 +342,24 @@ consteval void check_functions() {
     (void)worker_rule::a_worker_collects<W>{};
   }
   if constexpr (requires { &W::derive; }) {
-    if constexpr (!std::same_as<decltype(&W::derive), Result<Desired> (*)(Desired)>)
+    if constexpr (!std::convertible_to<decltype(&W::derive), Result<Desired> (*)(Desired)>)
       (void)worker_rule::deriving_is_pure<W>{};
+  }
+  if constexpr (requires { &W::children; }) {
+    if constexpr (!std::convertible_to<decltype(&W::children),
+                                       std::vector<ChildSpec> (*)(const Desired&, const UserSpec&)> &&
+                  !std::convertible_to<decltype(&W::children),
+                                       Result<std::vector<ChildSpec>> (*)(const Desired&, const UserSpec&)>)
+      (void)worker_rule::children_are_pure<W>{};
   }
   if constexpr (!std::is_aggregate_v<Desired> || !std::is_aggregate_v<typename W::Observed>) {
     (void)worker_rule::desired_is_plain<W>{};
   } else if constexpr (names_lifecycle<Desired>()) {
     (void)worker_rule::desired_has_no_lifecycle<W, Desired>{};
+  } else {
+    // The codec refuses, with its own words, what it cannot write.
+    (void)&Codec<Desired>::write;
+    (void)&Codec<typename W::Observed>::write;
   }
 }
 
@@ -407,16 +371,15 @@ consteval bool verify_worker() {
     []<class... S>(States<S...>) {
       if constexpr (sizeof...(S) == 0) {
         (void)worker_rule::a_worker_has_states<W, S...>{};
-      } else {
-        static_assert(sizeof...(S) <= 32, "a worker has at most 32 states");
-        if constexpr (check_list<W>(States<S...>{})) {
-          if constexpr ((check_signature<W, S>() && ...)) {
-            (check_state<W, S>(), ...);
-            []<class First, class... Rest>(States<First, Rest...>) {
-              if constexpr (!kRests<First>) (void)worker_rule::the_first_state_rests<W, First>{};
-            }(States<S...>{});
-            (check_ways<W, S>(), ...);
-          }
+      } else if constexpr (sizeof...(S) > 32) {
+        (void)worker_rule::a_worker_has_few_states<W, S...>{};
+      } else if constexpr (check_list<W>(States<S...>{})) {
+        if constexpr ((check_signature<W, S>() && ...)) {
+          (check_state<W, S>(), ...);
+          []<class First, class... Rest>(States<First, Rest...>) {
+            if constexpr (!kRests<First>) (void)worker_rule::the_first_state_rests<W, First>{};
+          }(States<S...>{});
+          (check_ways<W, S>(), ...);
         }
       }
     }(typename W::States{});

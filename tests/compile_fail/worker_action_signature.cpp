@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// An action says whether it has worked.
+// expect: an action has: static pawl::Result<void> run\(Tools&, const Desired&, const pawl::ActionContext&\)
+// expect: Lamp::Switch
+#include "pawl/worker.hpp"
+
+struct LampObserved {
+  bool shines = false;
+};
+struct LampDesired {
+  int lumens = 100;
+};
+
+struct Lamp : pawl::Worker<LampObserved, LampDesired> {
+  struct Off : pawl::phase::Stopped {};
+  struct On : pawl::phase::Running {};
+  using States = pawl::States<Off, On>;
+  struct Switch {
+    static void run(pawl::NoTools&, const LampDesired&, const pawl::ActionContext&) {}
+  };
+
+  static pawl::Next<pawl::Go<On>> next(Off, const Snapshot&) { return pawl::Go<On>{"it is wanted"}; }
+  static pawl::Next<pawl::Stay, pawl::Do<Switch>> next(On, const Snapshot&) {
+    return pawl::Stay{"it shines"};
+  }
+  static pawl::Next<pawl::Go<Off>> stop(On, const Snapshot&) { return pawl::Go<Off>{"it is to stop"}; }
+  static pawl::Result<LampObserved> collect(pawl::NoTools&, const LampDesired&, const pawl::CollectContext&) {
+    return LampObserved{};
+  }
+};
+static_assert(pawl::verified_worker<Lamp>);

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// A decision is pure: what was observed is only read.
+// expect: assignment of member .LampObserved::shines. in read-only object|cannot assign to .*const
+// LampObserved
+#include "pawl/worker.hpp"
+
+struct LampObserved {
+  bool shines = false;
+};
+struct LampDesired {
+  int lumens = 100;
+};
+
+struct Lamp : pawl::Worker<LampObserved, LampDesired> {
+  struct Off : pawl::phase::Stopped {};
+  struct On : pawl::phase::Running {};
+  using States = pawl::States<Off, On>;
+
+  static pawl::Next<pawl::Go<On>> next(Off, const Snapshot&) { return pawl::Go<On>{"it is wanted"}; }
+  static pawl::Next<pawl::Stay> next(On, const Snapshot& now) {
+    now.observed.shines = true;
+    return pawl::Stay{"it shines"};
+  }
+  static pawl::Next<pawl::Go<Off>> stop(On, const Snapshot&) { return pawl::Go<Off>{"it is to stop"}; }
+  static pawl::Result<LampObserved> collect(pawl::NoTools&, const LampDesired&, const pawl::CollectContext&) {
+    return LampObserved{};
+  }
+};
+static_assert(pawl::verified_worker<Lamp>);

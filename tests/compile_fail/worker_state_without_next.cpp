@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A state that is not asked anything is a dead end.
+// expect: every state has: static pawl::Next<…> next\(State, const Snapshot&\)
+// expect: Lamp::On
+#include "pawl/worker.hpp"
+
+struct LampObserved {
+  bool shines = false;
+};
+struct LampDesired {
+  int lumens = 100;
+};
+
+struct Lamp : pawl::Worker<LampObserved, LampDesired> {
+  struct Off : pawl::phase::Stopped {};
+  struct On : pawl::phase::Running {};
+  using States = pawl::States<Off, On>;
+
+  static pawl::Next<pawl::Go<On>> next(Off, const Snapshot&) { return pawl::Go<On>{"it is wanted"}; }
+  static pawl::Next<pawl::Go<Off>> stop(On, const Snapshot&) { return pawl::Go<Off>{"it is to stop"}; }
+  static pawl::Result<LampObserved> collect(pawl::NoTools&, const LampDesired&, const pawl::CollectContext&) {
+    return LampObserved{};
+  }
+};
+static_assert(pawl::verified_worker<Lamp>);

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a worker runs, and whether it may be started, is its state's phase.
+// expect: a state derives from exactly one of pawl::phase
+// expect: Lamp::On
+#include "pawl/worker.hpp"
+
+struct LampObserved {
+  bool shines = false;
+};
+struct LampDesired {
+  int lumens = 100;
+};
+
+struct Lamp : pawl::Worker<LampObserved, LampDesired> {
+  struct Off : pawl::phase::Stopped {};
+  struct On {};
+  using States = pawl::States<Off, On>;
+
+  static pawl::Next<pawl::Go<On>> next(Off, const Snapshot&) { return pawl::Go<On>{"it is wanted"}; }
+  static pawl::Next<pawl::Stay> next(On, const Snapshot&) { return pawl::Stay{"it shines"}; }
+  static pawl::Next<pawl::Go<Off>> stop(On, const Snapshot&) { return pawl::Go<Off>{"it is to stop"}; }
+  static pawl::Result<LampObserved> collect(pawl::NoTools&, const LampDesired&, const pawl::CollectContext&) {
+    return LampObserved{};
+  }
+};
+static_assert(pawl::verified_worker<Lamp>);

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Registering a worker verifies it, also where nobody has asked for that.
+// expect: no state leads to this one
+// expect: Lamp::Glowing
+#include "pawl/worker_types.hpp"
+
+struct LampObserved {
+  bool shines = false;
+};
+struct LampDesired {
+  int lumens = 100;
+};
+
+struct Lamp : pawl::Worker<LampObserved, LampDesired> {
+  struct Off : pawl::phase::Stopped {};
+  struct On : pawl::phase::Running {};
+  struct Glowing : pawl::phase::Degraded {};
+  using States = pawl::States<Off, On, Glowing>;
+
+  static pawl::Next<pawl::Go<On>> next(Off, const Snapshot&) { return pawl::Go<On>{"it is wanted"}; }
+  static pawl::Next<pawl::Stay> next(On, const Snapshot&) { return pawl::Stay{"it shines"}; }
+  static pawl::Next<pawl::Go<On>> next(Glowing, const Snapshot&) { return pawl::Go<On>{"it shines again"}; }
+  template <class State>
+  static pawl::Next<pawl::Go<Off>> stop(State, const Snapshot&) {
+    return pawl::Go<Off>{"it is to stop"};
+  }
+  static pawl::Result<LampObserved> collect(pawl::NoTools&, const LampDesired&, const pawl::CollectContext&) {
+    return LampObserved{};
+  }
+};
+void add(pawl::WorkerTypes& types) { types.add<Lamp>(); }

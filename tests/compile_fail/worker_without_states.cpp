@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker says which states it has.
+// expect: a worker lists its states
+#include "pawl/worker.hpp"
+
+struct LampObserved {
+  bool shines = false;
+};
+struct LampDesired {
+  int lumens = 100;
+};
+
+struct Lamp : pawl::Worker<LampObserved, LampDesired> {
+  struct Off : pawl::phase::Stopped {};
+  struct On : pawl::phase::Running {};
+
+  static pawl::Result<LampObserved> collect(pawl::NoTools&, const LampDesired&, const pawl::CollectContext&) {
+    return LampObserved{};
+  }
+};
+static_assert(pawl::verified_worker<Lamp>);
