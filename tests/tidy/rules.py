@@ -2,6 +2,7 @@
 """Tidy's rules. Each takes a path (relative, with /) and the file's text, and yields (line, message)."""
 import re
 
+import actions
 import cpp
 import rooms
 
@@ -167,5 +168,5 @@ UNTOUCHED = re.compile(r"LICENSE$|fuzz/corpus/|tests/.*/(data|golden)/")
 RULES = [
     check_size, check_columns, check_functions, check_licence, check_whitespace, check_unfinished,
     check_machine_paths, check_banned, check_python_sleep, check_public_header, check_coroutines, check_markdown,
-    check_includes,
+    check_includes, actions.check_actions,
 ]

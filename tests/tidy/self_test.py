@@ -17,6 +17,10 @@ def coroutine(statement):
     return CPP + "task<int> run() {\n  prepare();\n  " + statement + "\n  finish();\n}\n"
 
 
+def action(statement, head="static pawl::Result<void> run("):
+    return CPP + head + "Tools&, const Desired&, const pawl::ActionContext& context) {\n  " + statement + "\n}\n"
+
+
 # (path, text, part of the one expected message)
 VIOLATIONS = [
     ("src/kernel/a.cpp", CPP + "int a;\n" * 600, "the limit is 600"),
@@ -85,6 +89,16 @@ VIOLATIONS = [
     ("systems/fleet/a.cpp", CPP + '#include "systems/feeds/a.hpp"\n', "system fleet must not include"),
     ("systems/fleet/a.cpp", CPP + '#include "server/a.hpp"\n', "system fleet must not include"),
     ("examples/a.cpp", CPP + '#include "kernel/a.hpp"\n', "examples must not include"),
+    ("examples/a.cpp", action("while (!open()) knock();"), "does not try again by itself"),
+    ("systems/workers/a.hpp", action("do { knock(); } until(open());"), "does not try again by itself"),
+    ("systems/workers/a.hpp", action("for (;;) knock();"), "does not try again by itself"),
+    ("src/supervise/a.hpp", action("for (int attempt = 0; attempt < 3; ++attempt) knock();"), "try again by itself"),
+    ("systems/workers/a.cpp", action("while (!open()) knock();", "Result<void> A::Open::run("), "try again by itself"),
+    ("examples/a.cpp", action("std::this_thread::sleep_for(1s);"), "does not sleep"),
+    ("examples/a.cpp", action("usleep(1);"), "does not sleep"),
+    ("examples/a.cpp", action("std::thread a(knock);"), "starts no thread"),
+    ("examples/a.cpp", action("auto a = std::async(knock);"), "starts no thread"),
+    ("examples/a.cpp", action("static int knocks = 0;"), "keeps nothing between its runs"),
 ]
 
 # What looks like a violation and is none.
@@ -123,6 +137,12 @@ HARMLESS = [
     ("src/cli/a.cpp", CPP + '#include "server/b.hpp"\n#include "systems/fleet/b.hpp"\n'),
     ("systems/fleet/a.cpp", CPP + '#include "fleet/b.hpp"\n#include "pawl/roster.hpp"\n'),
     ("tests/flow/a_test.cpp", CPP + '#include "kernel/a.hpp"\n#include "server/a.hpp"\n'),
+    ("examples/a.cpp", action("for (const auto& door : desired.doors) knock(door);")),
+    ("examples/a.cpp", action("static constexpr int kDoors = 3;")),
+    ("examples/a.cpp", action("return {};  // no while (true) here")),
+    ("examples/a.cpp", action("return {};") + "void wait() {\n  while (!open()) knock();\n}\n"),
+    ("examples/a.cpp", CPP + "Result<void> run(Tools&, const pawl::CollectContext&) {\n  while (more()) read();\n}\n"),
+    ("examples/a.cpp", CPP + "Result<void> run(Tools&, const pawl::ActionContext&);\nvoid a() {\n  while (b()) c();\n}\n"),
 ]
 
 
