@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that every rule of workers says why it is one, and that a worker_*.cpp shows that it is enforced.
+"""Checks that every rule of workers says why it is one, that a worker_*.cpp shows that it is enforced, and that the
+documentation explains it.
 
     rules_have_cases.py <root>
 """
@@ -27,6 +28,9 @@ def main():
                 if not any(re.search(regex, text) for regex in expected if len(regex) > 20)]
     # What stands behind the colon is the reason, or how it is written instead.
     problems += [f"{name}: the message does not say why" for name, text in rules.items() if ":" not in text]
+    page = (root / "docs/concepts/supervise.md").read_text(encoding="utf-8")
+    explained = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))))
+    problems += [f"{name}: docs/concepts/supervise.md does not explain it" for name in rules if name not in explained]
     if len(rules) != header.count("\nPAWL_DETAIL_RULE(") or not rules:
         problems.append(f"only {len(rules)} of the rules can be read; each is a name and literals")
     print("\n".join(problems) or f"{len(rules)} rules, each with a case")
