@@ -105,7 +105,10 @@ Result<std::shared_ptr<const void>> SupervisorCore::derive_desired(const Node& n
   auto derived = node.type->derive(document.json);
   if (derived) return derived;
   auto error = std::move(derived).error();
-  if (const auto line = document.lines.find(error.field("path")); line != document.lines.end())
+  // Decoding names the path, a worker's own derive the field.
+  std::string path(error.field("path"));
+  if (path.empty()) path = fmt::format("$.{}", error.field("field"));
+  if (const auto line = document.lines.find(path); line != document.lines.end())
     error.with("line", fmt::to_string(line->second));
   return fail(std::move(error));
 }
