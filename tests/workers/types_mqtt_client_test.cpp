@@ -260,22 +260,6 @@ TEST(MqttClient, ReadsThePasswordFromItsFileAndNeverSaysIt) {
   EXPECT_EQ(connect(tools, desired).error().code(), Code::invalid_argument);
 }
 
-TEST(MqttClient, SaysWhichTopicTheBrokerRefuses) {
-  PAWL_NEEDS_MOSQUITTO();
-  const TemporaryDirectory place;
-  const auto rules = place.write("rules", "topic read plant/#\n");
-  std::filesystem::permissions(place.path(), std::filesystem::perms::all);
-  const Broker broker(fmt::format("allow_anonymous true\nacl_file {}\n", rules));
-  auto desired = broker.desired();
-  desired.topics.push_back({.topic = "office/#"});
-  MqttTools tools;
-  const auto refused = connect(tools, desired);
-  ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message().find("the broker refuses the topic 'office/#'"), std::string::npos)
-      << refused.error().message();
-  EXPECT_FALSE(look(tools, desired).connected);
-}
-
 TEST(MqttClient, IsStoppedWhileItConnects) {
   const Listener silent;
   const MqttDesired desired{.url = "tcp://" + silent.address()};
