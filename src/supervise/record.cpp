@@ -11,7 +11,7 @@ struct Begin {};
 
 }  // namespace
 
-void apply(WorkerData& data, const worker_event::Moved& event) {
+void apply(WorkerData& data, const worker_event::Moved& event, Effects&) {
   data.reason = event.reason;
   data.trouble.reset();
   if (event.observed) data.observed = event.observed;
@@ -47,11 +47,21 @@ void apply(WorkerData& data, const worker_event::Interrupted&, Effects& effects)
   effects.stop_work(data.order->action);
 }
 
-void apply(WorkerData& data, const worker_event::Desired& event) {
+void apply(WorkerData& data, const worker_event::Desired& event, Effects&) {
   ++data.desired_version;
   data.spec = event.spec;
   data.state_mapping = event.state_mapping;
   data.enabled = event.enabled;
+}
+
+void apply(WorkerData& data, const worker_event::Observed& event, Effects&) { data.observed = event.content; }
+
+void apply(WorkerData& data, const worker_event::Asked& event, Effects&) { data.asked = event.intent; }
+
+void apply(WorkerData& data, const worker_event::Mapped& event, Effects&) { data.mapped = event.intent; }
+
+void apply(WorkerData& data, const worker_event::RestartAsked& event, Effects&) {
+  data.restart = event.reason;
 }
 
 /// Nothing of the instance before is left: not its observation, which would be taken for this one's.
@@ -65,7 +75,7 @@ void apply(WorkerData& data, const worker_event::Restarted& event, Effects& effe
   ++data.incarnation;
 }
 
-void apply(WorkerData& data, const worker_event::Removed& event) {
+void apply(WorkerData& data, const worker_event::Removed& event, Effects&) {
   data.reason = event.reason;
   data.order.reset();
   if (event.retired) data.retired = event.reason;

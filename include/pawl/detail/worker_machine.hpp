@@ -65,8 +65,8 @@ struct WorkerData {
 
 namespace worker_event {
 
-/// Another state; one of those that the present one leads to. With the observation that led to it, where that is
-/// not stored yet.
+/// Another state; one of those that the present one leads to. With the observation that led to it, where that
+/// is not stored yet.
 struct Moved {
   std::string to;
   std::string reason;
@@ -119,13 +119,41 @@ struct Removed {
 
 namespace detail {
 
-void apply(WorkerData& data, const worker_event::Moved& event);
+void apply(WorkerData& data, const worker_event::Moved& event, Effects& effects);
 void apply(WorkerData& data, const worker_event::Ordered& event, Effects& effects);
 void apply(WorkerData& data, const worker_event::Ended& event, Effects& effects);
 void apply(WorkerData& data, const worker_event::Interrupted& event, Effects& effects);
-void apply(WorkerData& data, const worker_event::Desired& event);
+void apply(WorkerData& data, const worker_event::Observed& event, Effects& effects);
+void apply(WorkerData& data, const worker_event::Desired& event, Effects& effects);
+void apply(WorkerData& data, const worker_event::Asked& event, Effects& effects);
+void apply(WorkerData& data, const worker_event::Mapped& event, Effects& effects);
+void apply(WorkerData& data, const worker_event::RestartAsked& event, Effects& effects);
 void apply(WorkerData& data, const worker_event::Restarted& event, Effects& effects);
-void apply(WorkerData& data, const worker_event::Removed& event);
+void apply(WorkerData& data, const worker_event::Removed& event, Effects& effects);
+
+// Guards and updates are not lambdas: where rows are added one after the other, the name of each lambda would
+// contain the whole type of the table before it, and compiling would take twice as long with every row.
+
+template <class E>
+struct Apply {
+  void operator()(WorkerData& data, const E& event, Effects& effects) const { apply(data, event, effects); }
+};
+struct NothingIsOrdered {
+  bool operator()(const WorkerData& data) const { return !data.order; }
+};
+struct IsTheOrdered {
+  bool operator()(const WorkerData& data, const worker_event::Ended& event) const {
+    return data.order && data.order->action == event.action;
+  }
+};
+struct CanBeInterrupted {
+  bool operator()(const WorkerData& data) const { return data.order && !data.order->interrupted; }
+};
+struct IsExpectedVersion {
+  bool operator()(const WorkerData& data, const worker_event::Desired& event) const {
+    return data.desired_version == event.expected_version;
+  }
+};
 
 template <class W>
 constexpr auto make_machine_name() {
@@ -168,9 +196,9 @@ struct WorkerMachine<W, States<S...>> {
       constexpr auto from = Edge / kStates;
       constexpr auto to = Edge % kStates;
       if constexpr (((kEdges<W>[from] >> to) & 1) != 0) {
-        return with_edges<Edge + 1>(machine.template on<worker_event::Moved>(
-            static_cast<State>(from), static_cast<State>(to), when(GoesTo<to>{}),
-            [](WorkerData& data, const worker_event::Moved& event) { apply(data, event); }));
+        return with_edges<Edge + 1>(
+            machine.template on<worker_event::Moved>(static_cast<State>(from), static_cast<State>(to),
+                                                     when(GoesTo<to>{}), Apply<worker_event::Moved>{}));
       } else {
         return with_edges<Edge + 1>(machine);
       }
@@ -184,30 +212,16 @@ struct WorkerMachine<W, States<S...>> {
     }(std::make_index_sequence<kStates>{});
     constexpr auto gone = static_cast<State>(kStates);
     return with_edges<0>(machine<State, WorkerData>(name()).initial(static_cast<State>(0)))
-        .template stay<Ordered>(
-            all, when([](const WorkerData& data, const Ordered&) { return !data.order; }),
-            [](WorkerData& data, const Ordered& event, Effects& effects) { apply(data, event, effects); })
-        .template stay<Ended>(all, when([](const WorkerData& data, const Ended& event) {
-                                return data.order && data.order->action == event.action;
-                              }),
-                              [](WorkerData& data, const Ended& event, Effects& effects) { apply(data, event, effects); })
-        .template stay<Interrupted>(
-            all, when([](const WorkerData& data) { return data.order && !data.order->interrupted; }),
-            [](WorkerData& data, const Interrupted& event, Effects& effects) { apply(data, event, effects); })
-        .template stay<Observed>(
-            all, [](WorkerData& data, const Observed& event) { data.observed = event.content; })
-        .template stay<Desired>(all, when([](const WorkerData& data, const Desired& event) {
-                                  return data.desired_version == event.expected_version;
-                                }),
-                                [](WorkerData& data, const Desired& event) { apply(data, event); })
-        .template stay<Asked>(all, [](WorkerData& data, const Asked& event) { data.asked = event.intent; })
-        .template stay<Mapped>(all, [](WorkerData& data, const Mapped& event) { data.mapped = event.intent; })
-        .template stay<RestartAsked>(
-            all, [](WorkerData& data, const RestartAsked& event) { data.restart = event.reason; })
-        .template on<Restarted>(
-            all, static_cast<State>(0),
-            [](WorkerData& data, const Restarted& event, Effects& effects) { apply(data, event, effects); })
-        .template on<Removed>(all, gone, [](WorkerData& data, const Removed& event) { apply(data, event); })
+        .template stay<Ordered>(all, when(NothingIsOrdered{}), Apply<Ordered>{})
+        .template stay<Ended>(all, when(IsTheOrdered{}), Apply<Ended>{})
+        .template stay<Interrupted>(all, when(CanBeInterrupted{}), Apply<Interrupted>{})
+        .template stay<Observed>(all, Apply<Observed>{})
+        .template stay<Desired>(all, when(IsExpectedVersion{}), Apply<Desired>{})
+        .template stay<Asked>(all, Apply<Asked>{})
+        .template stay<Mapped>(all, Apply<Mapped>{})
+        .template stay<RestartAsked>(all, Apply<RestartAsked>{})
+        .template on<Restarted>(all, static_cast<State>(0), Apply<Restarted>{})
+        .template on<Removed>(all, gone, Apply<Removed>{})
         .terminal(gone)
         .generations();
   }
