@@ -157,6 +157,26 @@ Result<void> SupervisorCore::load(AttachReport& report) {
     } while (!query.cursor.empty());
   }
   link_all(std::move(loaded), report);
+  PAWL_CHECK(find_unknown(report));
+  std::ranges::sort(report.unknown);
+  return {};
+}
+
+/// Workers whose type this program does not have; the engine knows whether there are any.
+Result<void> SupervisorCore::find_unknown(AttachReport& report) const {
+  const auto& unknown = engine_->report().unknown;
+  const auto is_such = [&unknown](const std::string& machine) {
+    return machine.starts_with("worker_") && std::ranges::find(unknown, machine) != unknown.end();
+  };
+  if (std::ranges::none_of(unknown, is_such)) return {};
+  ListQuery query{.limit = 1000};
+  do {
+    PAWL_TRY(const auto page, engine_->list(query));
+    for (const auto& instance : page.instances) {
+      if (is_such(instance.machine) && instance.state != "removed") report.unknown.push_back(instance.key);
+    }
+    query.cursor = page.next;
+  } while (!query.cursor.empty());
   return {};
 }
 

@@ -59,6 +59,7 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
 
   // Nodes (core.cpp).
   Result<void> load(AttachReport& report);
+  Result<void> find_unknown(AttachReport& report) const;
   static Result<std::shared_ptr<const WorkerData>> data_of(const Instance& instance);
   NodePtr make_node(const std::shared_ptr<const WorkerType>& type, const Instance& instance,
                     std::shared_ptr<const WorkerData> data, Node* parent);
