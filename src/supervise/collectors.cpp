@@ -64,7 +64,11 @@ void Collectors::run(const std::stop_token& pool) {
       }
       task = std::move(line_.front());
       line_.pop_front();
-      if (!task.work) stop = running_[task.ticket].stop.get_token();
+      if (!task.work) {
+        auto& running = running_[task.ticket];
+        running.node = task.node.get();
+        stop = running.stop.get_token();
+      }
     }
     if (task.work) {
       task.work();
@@ -78,6 +82,7 @@ void Collectors::run(const std::stop_token& pool) {
     running_.erase(running);
     if (!replaced) continue;
     --abandoned_;
+    if (const auto hung = hung_.find(task.node.get()); --hung->second == 0) hung_.erase(hung);
     return;
   }
 }
@@ -105,13 +110,27 @@ void Collectors::ask_to_stop(std::uint64_t ticket) {
 bool Collectors::abandon(std::uint64_t ticket) {
   const std::lock_guard lock(mutex_);
   const auto found = running_.find(ticket);
-  if (found == running_.end() || found->second.abandoned || abandoned_ == abandoned_max_) return false;
+  if (found == running_.end()) {
+    std::erase_if(line_, [ticket](const Task& task) { return task.ticket == ticket; });
+    return true;
+  }
+  if (found->second.abandoned || abandoned_ == abandoned_max_) return false;
   found->second.abandoned = true;
   found->second.stop.request_stop();
   ++abandoned_;
+  ++hung_[found->second.node];
   --hired_;
   hire();
   return true;
+}
+
+bool Collectors::may_begin(const Node& node, std::size_t limit) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [_, running] : running_) {
+    if (running.node == &node && !running.abandoned) return false;
+  }
+  const auto hung = hung_.find(&node);
+  return hung == hung_.end() || (hung->second < limit && abandoned_ < abandoned_max_);
 }
 
 std::size_t Collectors::abandoned() const {

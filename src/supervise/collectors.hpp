@@ -44,8 +44,12 @@ class Collectors {
   void dispose(std::move_only_function<void()> work);
   /// Asks a collection that is out of time to stop.
   void ask_to_stop(std::uint64_t ticket);
-  /// Does not wait for it any more. False where it has not begun, so that there is nothing to give up.
+  /// Does not wait for it any more; where it has not begun, it does not stand in line any more. False where
+  /// no more may be given up: then it keeps its thread.
   bool abandon(std::uint64_t ticket);
+  /// Whether one more collection of a worker may hang: at most `limit` of its own are given up, and one that
+  /// could not be given up would take a thread from the others.
+  bool may_begin(const Node& node, std::size_t limit) const;
   std::vector<Collected> take();
   std::size_t abandoned() const;
   void stop();
@@ -58,7 +62,8 @@ class Collectors {
     std::move_only_function<void()> work{};
   };
   struct Running {
-    std::stop_source stop;
+    std::stop_source stop{};
+    const Node* node = nullptr;
     bool abandoned = false;
   };
 
@@ -74,6 +79,7 @@ class Collectors {
   mutable std::mutex mutex_;
   std::deque<Task> line_;
   std::unordered_map<std::uint64_t, Running> running_;
+  std::unordered_map<const Node*, std::size_t> hung_;  // how many of each were given up and have not returned
   std::vector<Collected> done_;
   std::uint64_t last_ticket_ = 0;
   std::size_t hired_ = 0;

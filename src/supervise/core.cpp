@@ -292,6 +292,7 @@ void SupervisorCore::retire_hands(Node& node) {
 /// Nobody waits any more for the collection that is under way; it must not hold a thread for ever.
 void SupervisorCore::give_up_collecting(Node& node) {
   if (!node.sight.collecting) return;
+  node.gave_up = true;
   if (!collectors_->abandon(node.sight.ticket)) collectors_->ask_to_stop(node.sight.ticket);
 }
 

@@ -87,6 +87,7 @@ struct Node : WheelLink, std::enable_shared_from_this<Node> {
   std::shared_ptr<const void> observed;
   std::optional<std::string> unsaved;  ///< the observation's text, where it is not stored yet
   Sight sight;
+  bool gave_up = false;  ///< a collection hung once; others of it may still
 
   // Deciding.
   Instant entered{};

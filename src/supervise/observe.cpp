@@ -12,6 +12,11 @@ namespace pawl {
 /// Begins a collection where one is due.
 void SupervisorCore::observe(Node& node) {
   if (node.gone || node.sight.collecting || !node.desired || node.sight.next > runtime_.instant()) return;
+  // The instance that is built afresh after the last attempt has one more.
+  if (node.gave_up && !collectors_->may_begin(node, options_.collector_restarts + 2)) {
+    node.sight.next = runtime_.instant() + options_.observe_every;
+    return;
+  }
   node.sight.collecting = true;
   node.sight.late = false;
   node.sight.began = runtime_.instant();
