@@ -165,7 +165,7 @@ bool SupervisorCore::has_to_reconcile(const Node& node) const {
 /// Makes the children what they should be, without waiting for any of it.
 void SupervisorCore::reconcile(Node& node) {
   if (node.children.empty() && !node.names_children) return;
-  if (drain_ || !node.desired) return;
+  if (drain_) return;
   if (node.unwanted || node.leaving) {
     for (const auto& child : std::vector<NodePtr>(node.children)) {
       if (std::exchange(child->unwanted, true)) continue;
@@ -173,7 +173,8 @@ void SupervisorCore::reconcile(Node& node) {
     }
     return;
   }
-  if (node.reconciled || node.config_error) return;
+  // Where its configuration cannot be read, nothing is known of what is wanted.
+  if (node.reconciled || node.config_error || !node.desired) return;
   node.reconciled = true;
   // Made anew each time, which is seldom, instead of kept: it is pure, and would be most of what a parent
   // needs.
