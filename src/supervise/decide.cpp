@@ -180,6 +180,10 @@ bool SupervisorCore::saw_the_end_of_its_action(const Node& node, bool stopping) 
 
 void SupervisorCore::follow(Node& node, Decision decision, bool stopping) {
   auto observed = node.unsaved ? std::optional(Json{*node.unsaved}) : std::nullopt;
+  if (node.leaving && decision.kind != Decision::Kind::remove) {
+    node.leaving = false;  // it has thought better of it before its children were gone
+    node.reconciled = false;
+  }
   switch (decision.kind) {
     case Decision::Kind::stay:
       explain(node, std::move(decision.reason));
