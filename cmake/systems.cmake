@@ -9,6 +9,7 @@ target_include_directories(pawl_images PUBLIC ${PROJECT_SOURCE_DIR}/systems PRIV
 target_link_libraries(pawl_images PUBLIC pawl pawl_server PRIVATE fmt::fmt Boost::json OpenSSL::Crypto CURL::libcurl
                       LibArchive::LibArchive)
 
+pkg_check_modules(libmosquitto REQUIRED IMPORTED_TARGET libmosquitto)
 # The shim of a process is a program of its own and must stay small: one is there for each process.
 file(GLOB_RECURSE pawl_workers_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/systems/workers/*.cpp)
 set(pawl_shim_sources ${pawl_workers_sources})

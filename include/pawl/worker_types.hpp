@@ -73,6 +73,7 @@ struct WorkerType {
   Definition machine;
   std::vector<State> states;  ///< in the order of the list; the first is initial
   std::vector<Action> actions;
+  std::vector<std::string> fields;  ///< what a configuration may name
   std::optional<Duration> observe_every{};
   bool has_children = false;
 
@@ -234,6 +235,7 @@ WorkerType define_worker(std::function<Result<std::shared_ptr<void>>(const Worke
   [&]<class... A>(detail::Types<A...>) {
     (made.actions.push_back(Calls::template action<A>()), ...);
   }(detail::ActionsOf<W>{});
+  for (const auto field : detail::field_names<typename W::Desired>) made.fields.emplace_back(field);
   if constexpr (requires { W::kObserveEvery; }) made.observe_every = W::kObserveEvery;
   made.has_children =
       requires(const typename W::Desired& desired, const UserSpec& spec) { W::children(desired, spec); };

@@ -10,6 +10,7 @@
 #include "cli/output.hpp"
 #include "images/system.hpp"
 #include "server/demo.hpp"
+#include "workers/system.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -85,6 +86,7 @@ server::Systems built_in_systems() {
   server::Systems systems;
   systems.push_back(server::make_demo());
   systems.push_back(images::make_images());
+  systems.push_back(workers::make_workers());
   return systems;
 }
 

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workers/good_part.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+
+#include "pawl/json.hpp"
+#include "workers/config/tree.hpp"
+#include "workers/config/yaml.hpp"
+
+namespace pawl::workers {
+namespace {
+
+constexpr std::string_view kChildren = "children[";
+
+/// The child that a mistake is in.
+std::optional<std::size_t> child_of(const ConfigProblem& problem) {
+  std::string_view key = problem.key;
+  if (key.starts_with("$.")) key.remove_prefix(2);
+  if (!key.starts_with(kChildren)) return std::nullopt;
+  key.remove_prefix(kChildren.size());
+  std::size_t index = 0;
+  const auto [end, failed] = std::from_chars(key.data(), key.data() + key.size(), index);
+  if (failed != std::errc{} || end == key.data() + key.size() || *end != ']') return std::nullopt;
+  return index;
+}
+
+/// A file without some of its children, as JSON, which is YAML, too.
+Result<std::string> without(const JsonValue& root, const std::set<std::size_t>& left_out) {
+  JsonWriter out;
+  out.begin_object();
+  for (std::size_t i = 0; i < root.size(); ++i) {
+    out.key(root.key_at(i));
+    if (root.key_at(i) != "children") {
+      out.embed(root.at(i).to_text());
+      continue;
+    }
+    out.begin_array();
+    for (std::size_t child = 0; child < root.at(i).size(); ++child) {
+      if (!left_out.contains(child)) out.embed(root.at(i).at(child).to_text());
+    }
+    out.end_array();
+  }
+  out.end_object();
+  return out.take();
+}
+
+/// Reads the configurations of workers as their types do.
+class ConfigCheck {
+ public:
+  ConfigCheck(const YamlDocument& yaml, std::string_view file, const WorkerTypes& types)
+      : yaml_(yaml), file_(file), types_(types) {}
+
+  /// The mistakes of one child, which is the one at that place of the file.
+  std::vector<ConfigProblem> check(const TreeSpec& tree, const ChildSpec& child, std::size_t place) {
+    found_.clear();
+    inside_ = nullptr;
+    place_ = element_path("$.children", place) + ".userSpec.config";
+    const auto type = types_.find(child.worker_type);
+    const auto text = render(child.user_spec.config, inherit(tree.variables, child.user_spec.variables),
+                             {.id = child.name});
+    // What is wrong with these two was told when the tree was read.
+    if (!type || !text || text->find_first_not_of(" \t\r\n") == std::string::npos) return found_;
+    const auto document = read_yaml(*text);
+    if (!document) {
+      add(document.error().field("key"), line_from(document.error()), document.error().message());
+      return found_;
+    }
+    inside_ = &*document;
+    check_keys(**type, *document);
+    if (const auto derived = (*type)->derive(document->json); !derived && found_.empty()) {
+      const auto& error = derived.error();
+      const auto field =
+          error.field("field").empty() ? std::string() : "$." + std::string(error.field("field"));
+      add(error.field("path").empty() ? std::string_view(field) : error.field("path"), std::nullopt,
+          error.message());
+    }
+    return found_;
+  }
+
+ private:
+  static std::optional<int> line_from(const Error& error) {
+    int line = 0;
+    const auto text = error.field("line");
+    std::from_chars(text.data(), text.data() + text.size(), line);
+    return line > 0 ? std::optional(line) : std::nullopt;
+  }
+
+  /// The line of the file on which a value of the configuration stands.
+  int line_of(std::string_view path, std::optional<int> line) const {
+    if (const auto block = yaml_.block_lines.find(place_); block != yaml_.block_lines.end()) {
+      if (!line && inside_ != nullptr) {
+        if (const auto known = inside_->lines.find(path); known != inside_->lines.end()) line = known->second;
+      }
+      return block->second + line.value_or(1) - 1;
+    }
+    const auto& lines = yaml_.document.lines;
+    const auto within = lines.find(place_ + std::string(path.empty() ? path : path.substr(1)));
+    if (within != lines.end()) return within->second;
+    const auto whole = lines.find(place_);
+    return whole == lines.end() ? 1 : whole->second;
+  }
+
+  void add(std::string_view path, std::optional<int> line, std::string problem, std::string expected = {},
+           std::string suggestion = {}) {
+    const auto key = place_.substr(2) + std::string(path.starts_with('$') ? path.substr(1) : path);
+    found_.push_back({.file = std::string(file_),
+                      .line = line_of(path, line),
+                      .key = key,
+                      .problem = std::move(problem),
+                      .expected = std::move(expected),
+                      .suggestion = std::move(suggestion)});
+  }
+
+  void check_keys(const WorkerType& type, const ConfigDocument& document) {
+    const auto json = JsonDocument::parse(document.json);
+    if (!json) return;
+    const auto root = json->root();
+    if (root.kind() != JsonKind::object) return;
+    for (std::size_t i = 0; i < root.size(); ++i) {
+      const auto name = root.key_at(i);
+      if (std::ranges::find(type.fields, name) != type.fields.end()) continue;
+      add(member_path("$", name), std::nullopt, fmt::format("a {} has no such key", type.name),
+          type.fields.empty() ? "no keys" : fmt::format("one of {}", list_names(type.fields)),
+          nearest_name(name, type.fields));
+    }
+  }
+
+  const YamlDocument& yaml_;
+  std::string_view file_;
+  const WorkerTypes& types_;
+  std::string place_{};
+  const ConfigDocument* inside_ = nullptr;
+  std::vector<ConfigProblem> found_{};
+};
+
+/// Puts in what is there at present of the children with mistakes.
+void keep_present(TreeSpec& tree, const JsonValue& root, const std::set<std::size_t>& bad,
+                  const TreeSpec& now) {
+  std::set<std::string, std::less<>> names;
+  for (const auto& child : tree.children) names.insert(child.name);
+  std::set<std::string, std::less<>> kept;
+  bool nameless = false;
+  const auto children = root.find("children");
+  for (const auto index : bad) {
+    const auto child = children->at(index);
+    const auto name = child.kind() == JsonKind::object ? child.find("name") : std::nullopt;
+    const auto text = name ? name->as_string() : std::nullopt;
+    const bool known = text && std::ranges::find(now.children, *text, &ChildSpec::name) != now.children.end();
+    if (known) kept.insert(std::string(*text));
+    nameless = nameless || !text;
+  }
+  for (const auto& child : now.children) {
+    // Any of them may be the one whose name cannot be read.
+    if ((nameless || kept.contains(child.name)) && !names.contains(child.name))
+      tree.children.push_back(child);
+  }
+}
+
+}  // namespace
+
+GoodPart take_good(std::string_view text, std::string_view file, const WorkerTypes& types,
+                   const TreeSpec& now) {
+  GoodPart part{.problems = check_tree(text, file, &types)};
+  std::set<std::size_t> bad;
+  for (const auto& problem : part.problems) {
+    const auto child = child_of(problem);
+    if (!child) return part;
+    bad.insert(*child);
+  }
+  const auto yaml = read_yaml_document(text);
+  if (!yaml) return part;
+  const auto json = JsonDocument::parse(yaml->document.json,
+                                        {.depth = YamlLimits::kDepth, .bytes = 8 * YamlLimits::kBytes});
+  if (!json) return part;
+  const auto rest = without(json->root(), bad);
+  auto tree = rest ? read_tree(*rest, file, &types) : Result<TreeSpec>(fail(rest.error()));
+  if (!tree) {
+    part.problems.push_back({.file = std::string(file), .problem = tree.error().message()});
+    return part;
+  }
+  ConfigCheck configs(*yaml, file, types);
+  std::vector<ChildSpec> good;
+  std::size_t place = 0;
+  for (auto& child : tree->children) {
+    while (bad.contains(place)) ++place;
+    auto found = configs.check(*tree, child, place);
+    if (found.empty()) {
+      good.push_back(std::move(child));
+    } else {
+      part.problems.insert(part.problems.end(), found.begin(), found.end());
+      bad.insert(place);
+    }
+    ++place;
+  }
+  tree->children = std::move(good);
+  keep_present(*tree, json->root(), bad, now);
+  std::ranges::stable_sort(part.problems, {}, &ConfigProblem::line);
+  part.tree = *std::move(tree);
+  return part;
+}
+
+}  // namespace pawl::workers

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workers/routes.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <initializer_list>
+#include <utility>
+
+#include "pawl/json.hpp"
+#include "server/problem.hpp"
+#include "workers/config/tree.hpp"
+#include "workers/good_part.hpp"
+#include "workers/views.hpp"
+
+namespace pawl::workers {
+namespace {
+
+using http::Method;
+using http::Role;
+
+constexpr std::size_t kMostWorkers = 5000;
+constexpr std::size_t kLines = 100;
+constexpr std::size_t kMostLines = 10'000;
+
+/// The body as this type. Errors: those of `decode`; `unknown_name` for a field that is none of its own.
+template <class T>
+Result<T> read_body(const http::Request& request, std::initializer_list<std::string_view> known) {
+  const std::string_view text = request.body.empty() ? std::string_view("{}") : request.body;
+  PAWL_TRY(const auto document, JsonDocument::parse(text));
+  const auto root = document.root();
+  for (std::size_t i = 0; i < root.size() && root.kind() == JsonKind::object; ++i) {
+    if (std::ranges::find(known, root.key_at(i)) == known.end()) {
+      return fail(Code::unknown_name,
+                  fmt::format("$.{}: there is no such field; known: {}", root.key_at(i).substr(0, 64),
+                              known.size() == 0 ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+    }
+  }
+  return decode<T>(text);
+}
+
+/// A number of the query. Error: `invalid_argument`.
+Result<std::size_t> number_of(const http::Request& request, std::string_view name, std::size_t otherwise,
+                              std::size_t most) {
+  if (!request.has_parameter(name)) return otherwise;
+  const auto& text = request.parameter(name);
+  std::size_t value = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failed != std::errc{} || end != text.data() + text.size() || value == 0 || value > most) {
+    return fail(Code::invalid_argument, fmt::format("{}: expected a number from 1 to {}", name, most));
+  }
+  return value;
+}
+
+Result<http::Response> list(const WorkersView& view, const http::Request& request) {
+  PAWL_TRY(const auto limit, number_of(request, "limit", kMostWorkers, kMostWorkers));
+  PAWL_TRY(const auto applied, view.supervisor.applied());
+  NodeList made{.version = applied.second, .file = view.file.path()};
+  for (const auto& problem : view.file.problems()) made.problems.push_back(view_problem(problem));
+  const auto tree = view.supervisor.tree();
+  made.total = tree.size();
+  for (std::size_t i = 0; i < tree.size() && i < limit; ++i) made.workers.push_back(view_worker(tree[i]));
+  return http::json(encode(made));
+}
+
+Result<http::Response> show(const WorkersView& view, const http::Request& request) {
+  PAWL_TRY(const auto worker, view.supervisor.show(request.parameter("path")));
+  PAWL_TRY(const auto detail, view_detail(worker, view.supervisor, view.engine));
+  return http::json(encode(detail));
+}
+
+Result<http::Response> answer_with(const WorkersView& view, const std::string& path) {
+  PAWL_TRY(const auto worker, view.supervisor.show(path));
+  return http::json(encode(view_worker(worker)));
+}
+
+struct Nothing {};
+struct RestartBody {
+  std::string reason{};
+};
+
+Result<http::Response> park(const WorkersView& view, const http::Request& request) {
+  PAWL_CHECK(read_body<Nothing>(request, {}));
+  PAWL_CHECK(view.supervisor.park(request.parameter("path")));
+  return answer_with(view, request.parameter("path"));
+}
+
+Result<http::Response> run(const WorkersView& view, const http::Request& request) {
+  PAWL_CHECK(read_body<Nothing>(request, {}));
+  PAWL_CHECK(view.supervisor.run(request.parameter("path")));
+  return answer_with(view, request.parameter("path"));
+}
+
+Result<http::Response> restart(const WorkersView& view, const http::Request& request) {
+  PAWL_TRY(auto body, read_body<RestartBody>(request, {"reason"}));
+  if (body.reason.empty())
+    body.reason = request.user.empty() ? "it was asked for" : fmt::format("{} asked for it", request.user);
+  PAWL_CHECK(view.supervisor.restart(request.parameter("path"), std::move(body.reason)));
+  return answer_with(view, request.parameter("path"));
+}
+
+struct VersionView {
+  std::int64_t version = 0;
+};
+
+Result<http::Response> remove(const WorkersView& view, const http::Request& request) {
+  PAWL_TRY(const auto version, view.supervisor.remove(request.parameter("path")));
+  return http::json(encode(VersionView{version}));
+}
+
+Result<http::Response> logs(const WorkersView& view, const http::Request& request) {
+  const auto& path = request.parameter("path");
+  PAWL_TRY(const auto count, number_of(request, "lines", kLines, kMostLines));
+  PAWL_TRY(const auto worker, view.supervisor.show(path));
+  if (worker.identity.type != "process" || view.keeper == nullptr) {
+    return fail(Code::invalid_argument, fmt::format("\"{}\" is of the type {}: only workers of the type "
+                                                    "process have output",
+                                                    path, worker.identity.type));
+  }
+  PAWL_TRY(const auto lines, view.keeper->tail(path, count));
+  return http::json(encode(view_log(lines)));
+}
+
+Result<http::Response> get_tree(const WorkersView& view) {
+  PAWL_TRY(const auto applied, view.supervisor.applied());
+  return http::json(encode(TreeView{.version = applied.second, .yaml = write_tree(applied.first)}));
+}
+
+struct TreeBody {
+  Required<std::string> yaml;
+  std::string file = "(sent)";  ///< how mistakes name it
+  std::optional<std::int64_t> expected_version{};
+};
+
+/// Every mistake, each as a value of its own, in a problem of the usual shape.
+http::Response refusal(const std::vector<ConfigProblem>& problems) {
+  auto error = to_error(problems);
+  Error refused(Code::spec_invalid, as_utf8(error.message()));
+  for (const auto& field : error.fields()) refused.with(field.key, as_utf8(field.value));
+  auto response = server::to_response(refused);
+  JsonWriter out;
+  out.begin_array();
+  for (const auto& problem : problems) {
+    if (const auto text = encode(view_problem(problem))) out.splice(*text);
+  }
+  out.end_array();
+  if (const auto all = out.take(); all && response.body.ends_with('}')) {
+    response.body.pop_back();
+    response.body += fmt::format(R"(,"problems":{}}})", *all);
+  }
+  return response;
+}
+
+/// What was sent, or a refusal with every mistake in it.
+Result<std::pair<std::optional<TreeSpec>, http::Response>> read_sent(const WorkersView& view,
+                                                                     const TreeBody& body,
+                                                                     const TreeSpec& now) {
+  auto part = take_good(*body.yaml, body.file, view.supervisor.types(), now);
+  if (!part.problems.empty()) return std::pair{std::optional<TreeSpec>(), refusal(part.problems)};
+  return std::pair{std::move(part.tree), http::Response{}};
+}
+
+Result<http::Response> put_tree(const WorkersView& view, const http::Request& request) {
+  PAWL_TRY(const auto body, read_body<TreeBody>(request, {"yaml", "file", "expected_version"}));
+  PAWL_TRY(const auto applied, view.supervisor.applied());
+  PAWL_TRY(auto sent, read_sent(view, body, applied.first));
+  if (!sent.first) return std::move(sent.second);
+  const auto changes = diff(applied.first, *sent.first);
+  // Without a version of the caller's own, what was compared with is what is replaced.
+  PAWL_TRY(const auto version,
+           view.supervisor.apply(*sent.first, body.expected_version.value_or(applied.second)));
+  return http::json(encode(
+      AppliedView{.version = version, .changed = !changes.empty(), .text = as_utf8(to_text(changes))}));
+}
+
+Result<http::Response> diff_tree(const WorkersView& view, const http::Request& request) {
+  PAWL_TRY(const auto body, read_body<TreeBody>(request, {"yaml", "file"}));
+  PAWL_TRY(const auto applied, view.supervisor.applied());
+  PAWL_TRY(auto sent, read_sent(view, body, applied.first));
+  if (!sent.first) return std::move(sent.second);
+  return http::json(encode(view_diff(diff(applied.first, *sent.first), applied.second)));
+}
+
+constexpr const char* kWorkerSchema =
+    R"({"type":"object","required":["path","type","state","phase","reason","health","intent"]})";
+constexpr const char* kTreeBody =
+    R"({"type":"object","required":["yaml"],"properties":{"yaml":{"type":"string"},"file":{"type":"string"},
+    "expected_version":{"type":"integer"}},"additionalProperties":false})";
+constexpr const char* kDiffBody =
+    R"({"type":"object","required":["yaml"],"properties":{"yaml":{"type":"string"},"file":{"type":"string"}},
+    "additionalProperties":false})";
+constexpr const char* kNoBody = R"({"type":"object","additionalProperties":false})";
+
+std::vector<http::Route> reading_routes(const WorkersView& view) {
+  return {
+      {.path = "/v1/workers",
+       .id = "workers_list",
+       .summary = "Workers, parents before their children, and the mistakes in their file",
+       .query = {{.name = "limit",
+                  .description = "at most so many",
+                  .schema = R"({"type":"integer","minimum":1,"maximum":5000})"}},
+       .response = R"({"type":"object","required":["version","file","problems","total","workers"],
+           "properties":{"workers":{"type":"array"},"problems":{"type":"array"}}})",
+       .run = [view](const http::Request& request) { return list(view, request); }},
+      {.path = "/v1/workers/{path}",
+       .id = "workers_get",
+       .summary = "One worker: what is desired and observed, and what happened to it",
+       .response = R"({"type":"object","required":["worker","desired_version","config","history"]})",
+       .errors = {Code::unknown_instance},
+       .run = [view](const http::Request& request) { return show(view, request); }},
+      {.path = "/v1/workers/{path}/logs",
+       .id = "workers_logs",
+       .summary = "The last lines of a process's output, oldest first",
+       .query = {{.name = "lines",
+                  .description = "how many; default: 100",
+                  .schema = R"({"type":"integer","minimum":1,"maximum":10000})"}},
+       .response = R"({"type":"object","required":["lines"],"properties":{"lines":{"type":"array"}}})",
+       .errors = {Code::unknown_instance, Code::invalid_argument, Code::process_failed},
+       .run = [view](const http::Request& request) { return logs(view, request); }},
+      {.path = "/v1/worker-tree",
+       .id = "workers_tree",
+       .summary = "What was applied last, as YAML, and its version",
+       .response = R"({"type":"object","required":["version","yaml"]})",
+       .run = [view](const http::Request&) { return get_tree(view); }},
+      {.method = Method::post,
+       .path = "/v1/worker-tree/diff",
+       .id = "workers_diff",
+       .summary = "What applying this YAML would change; nothing is changed",
+       .request = kDiffBody,
+       .response = R"({"type":"object","required":["version","differs","text","changes"]})",
+       .errors = {Code::spec_invalid},
+       .audited = false,
+       .run = [view](const http::Request& request) { return diff_tree(view, request); }},
+  };
+}
+
+std::vector<http::Route> changing_routes(const WorkersView& view) {
+  return {
+      {.method = Method::post,
+       .path = "/v1/workers/{path}/park",
+       .id = "workers_park",
+       .summary = "Bring a worker to rest, and keep it there",
+       .role = Role::operator_,
+       .request = kNoBody,
+       .response = kWorkerSchema,
+       .errors = {Code::unknown_instance},
+       .run = [view](const http::Request& request) { return park(view, request); }},
+      {.method = Method::post,
+       .path = "/v1/workers/{path}/run",
+       .id = "workers_run",
+       .summary = "Let a parked worker run again",
+       .role = Role::operator_,
+       .request = kNoBody,
+       .response = kWorkerSchema,
+       .errors = {Code::unknown_instance},
+       .run = [view](const http::Request& request) { return run(view, request); }},
+      {.method = Method::post,
+       .path = "/v1/workers/{path}/restart",
+       .id = "workers_restart",
+       .summary = "Stop a worker and begin with a fresh instance",
+       .role = Role::operator_,
+       .request =
+           R"({"type":"object","properties":{"reason":{"type":"string"}},"additionalProperties":false})",
+       .response = kWorkerSchema,
+       .errors = {Code::unknown_instance},
+       .run = [view](const http::Request& request) { return restart(view, request); }},
+      {.method = Method::remove,
+       .path = "/v1/workers/{path}",
+       .id = "workers_remove",
+       .summary = "Remove a worker at the top, with its children",
+       .role = Role::operator_,
+       .response = R"({"type":"object","required":["version"]})",
+       .errors = {Code::unknown_instance, Code::invalid_argument},
+       .run = [view](const http::Request& request) { return remove(view, request); }},
+      {.method = Method::put,
+       .path = "/v1/worker-tree",
+       .id = "workers_apply",
+       // Whoever may say what runs may run anything as the server's user.
+       .summary = "Replace the tree of workers; nothing is changed where there is any mistake",
+       .role = Role::admin,
+       .request = kTreeBody,
+       .response = R"({"type":"object","required":["version","changed","text"]})",
+       .errors = {Code::spec_invalid, Code::unknown_worker_type, Code::desired_conflict},
+       .run = [view](const http::Request& request) { return put_tree(view, request); }},
+  };
+}
+
+}  // namespace
+
+std::vector<http::Route> worker_routes(const WorkersView& view) {
+  auto routes = reading_routes(view);
+  auto more = changing_routes(view);
+  routes.insert(routes.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  return routes;
+}
+
+}  // namespace pawl::workers

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "pawl/engine.hpp"
+#include "pawl/http.hpp"
+#include "pawl/supervisor.hpp"
+#include "workers/process/keeper.hpp"
+#include "workers/tree_file.hpp"
+
+namespace pawl::workers {
+
+/// What the routes serve; all of it lives as long as they do.
+struct WorkersView {
+  Supervisor& supervisor;
+  Engine& engine;
+  TreeFile& file;
+  const ProcessKeeper* keeper = nullptr;  ///< none: there are no processes
+};
+
+/// /v1/workers and /v1/worker-tree.
+std::vector<http::Route> worker_routes(const WorkersView& view);
+
+}  // namespace pawl::workers

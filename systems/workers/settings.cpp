@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workers/settings.hpp"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "pawl/names.hpp"
+
+namespace pawl::workers {
+namespace {
+
+std::unexpected<Error> expected(std::string what) { return fail(Code::invalid_argument, std::move(what)); }
+
+Setting path_setting(std::string name, std::string description, std::string& place) {
+  return {.name = std::move(name),
+          .type = "text",
+          .otherwise = "\"\"",
+          .description = std::move(description),
+          .set = [&place](std::string_view text) -> Result<void> {
+            place = text;
+            return {};
+          }};
+}
+
+Setting time_setting(std::string name, std::string otherwise, std::string description, Duration& place,
+                     Duration most) {
+  return {.name = std::move(name),
+          .type = "duration",
+          .otherwise = std::move(otherwise),
+          .description = std::move(description),
+          .set = [&place, most](std::string_view text) -> Result<void> {
+            const auto duration = parse_duration(text);
+            if (!duration || duration->count() <= 0 || *duration > most) {
+              return expected("a duration above zero and of at most " + to_string(most) + ", such as 100ms");
+            }
+            place = *duration;
+            return {};
+          }};
+}
+
+}  // namespace
+
+std::vector<Setting> worker_settings(WorkersOptions& options) {
+  using namespace std::chrono_literals;
+  return {
+      path_setting("file", "a YAML file with the workers; nothing: those that were applied last",
+                   options.file),
+      time_setting("tick", "100ms", "deadlines of workers are kept to this", options.tick, 1s),
+      {.name = "on_stop",
+       .type = "leave, drain",
+       .otherwise = "leave",
+       .description = "when the server stops: leave processes running, or bring every worker to rest",
+       .set = [&options](std::string_view text) -> Result<void> {
+         const auto value = enum_value<OnStop>(text);
+         if (!value) return expected("one of leave, drain");
+         options.on_stop = *value;
+         return {};
+       }},
+      time_setting("drain_base", "5s", "how long each level of the tree is given to come to rest",
+                   options.drain_base, 10min),
+      path_setting("shim", "the program pawl-shim; nothing: beside the command, or in ../libexec/pawl",
+                   options.shim),
+  };
+}
+
+std::string find_shim(const std::string& set) {
+  if (!set.empty()) return set;
+  std::error_code failure;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", failure);
+  if (failure) return {};
+  for (const auto& path : {self.parent_path() / "pawl-shim",
+                           self.parent_path().parent_path() / "libexec" / "pawl" / "pawl-shim"}) {
+    if (::access(path.c_str(), X_OK) == 0) return path.string();
+  }
+  return {};
+}
+
+}  // namespace pawl::workers

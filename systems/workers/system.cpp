@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workers/system.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "pawl/names.hpp"
+#include "pawl/supervisor.hpp"
+#include "workers/config/tree.hpp"
+#include "workers/config/yaml.hpp"
+#include "workers/demo_tree.hpp"
+#include "workers/page.hpp"
+#include "workers/routes.hpp"
+#include "workers/settings.hpp"
+#include "workers/tree_file.hpp"
+#include "workers/types/all.hpp"
+#include "workers/types/process.hpp"
+#include "workers/verbs.hpp"
+
+namespace pawl::workers {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kBetweenLooks = 1s;
+constexpr std::uint32_t kActions = 8;
+
+class WorkersSystem final : public System {
+ public:
+  ~WorkersSystem() override { stop(); }
+
+  std::string name() const override { return "workers"; }
+  std::string summary() const override { return "a tree of workers, kept as a file says"; }
+
+  std::vector<Setting> settings() override { return worker_settings(options_); }
+
+  Result<void> prepare(const SystemPlace& place) override {
+    log_ = place.log.with({{"system", name()}});
+    demo_ = place.demo;
+    directory_ = std::filesystem::absolute(place.data + "/workers").string();
+    WorkerTypes types;
+    add_worker_types(types, {});
+    PAWL_CHECK(open_keeper());
+    if (keeper_) add_process(types, *keeper_, directory_ + "/notes");
+    PAWL_CHECK(types.validate());
+    supervisor_.emplace(runtime_, std::move(types),
+                        SupervisorOptions{.tick = options_.tick,
+                                          .drain_base = options_.drain_base,
+                                          .actions = kActions,
+                                          .read_config = read_yaml,
+                                          .log = log_});
+    file_.emplace(options_.file, runtime_, log_);
+    return {};
+  }
+
+  void add_machines(Machines& machines) override { supervisor_->add_machines(machines); }
+  std::map<std::string, std::uint32_t> pools() const override {
+    return {{std::string(Supervisor::kPool), kActions}};
+  }
+
+  Result<void> start(Runtime&, Engine& engine) override {
+    PAWL_TRY(const auto found, supervisor_->attach(engine));
+    attached_ = true;
+    for (const auto& path : found.unknown) {
+      log_.warn("there is no such type of worker here; it is left alone", {{"worker", path}});
+    }
+    if (options_.file.empty() && demo_) PAWL_CHECK(apply_demo());
+    if (!options_.file.empty()) file_->look(*supervisor_);
+    watcher_ = runtime_.open_workers("workers", {.threads = 1, .queue = 1});
+    PAWL_CHECK(watcher_->submit([this](const std::stop_token&) { watch(); }));
+    return {};
+  }
+
+  void stop() override {
+    if (!attached_) return;
+    attached_ = false;
+    leaving_.open();
+    watcher_.reset();
+    if (options_.on_stop == OnStop::drain) {
+      const auto drained = supervisor_->drain();
+      for (const auto& path : drained.cut) log_.warn("it did not come to rest in time", {{"worker", path}});
+    }
+    supervisor_->detach();
+  }
+
+  std::vector<http::Route> routes(Engine& engine) override {
+    return worker_routes({.supervisor = *supervisor_,
+                          .engine = engine,
+                          .file = *file_,
+                          .keeper = keeper_ ? &*keeper_ : nullptr});
+  }
+  std::vector<Verb> verbs() override { return worker_verbs(); }
+  std::optional<Page> page() override { return Page{.title = "Workers", .script = kPageScript}; }
+
+  void write_metrics(Engine&, MetricsText& out) override {
+    std::map<std::pair<std::string, std::string>, double> counts;
+    for (const auto& type : supervisor_->types().all()) {
+      for (const auto phase : enum_values<Phase>) counts[{type->name, std::string(enum_name(phase))}] = 0;
+    }
+    for (const auto& worker : supervisor_->tree())
+      counts[{worker.identity.type, std::string(enum_name(worker.phase))}] += 1;
+    out.gauge("pawl_workers", "Workers by type and phase.");
+    for (const auto& [key, count] : counts) out.sample({{"type", key.first}, {"phase", key.second}}, count);
+    write_counters(supervisor_->stats(), out);
+    out.gauge("pawl_workers_file_mistakes", "Mistakes in the file of workers.")
+        .sample(static_cast<double>(file_->problems().size()));
+  }
+
+ private:
+  static void write_counters(const SupervisorStats& stats, MetricsText& out) {
+    const auto count = [&out](std::string_view name, std::string_view help, std::uint64_t value) {
+      out.counter(fmt::format("pawl_workers_{}_total", name), help).sample(static_cast<double>(value));
+    };
+    count("ticks", "Ticks of the supervisor.", stats.ticks);
+    count("decisions", "Decisions that were made.", stats.decisions);
+    count("transitions", "States that were entered.", stats.transitions);
+    count("actions", "Actions that were run.", stats.actions);
+    count("action_failures", "Actions that failed.", stats.actions_failed);
+    count("collections", "Observations that were begun.", stats.collections);
+    count("collection_failures", "Observations that failed.", stats.collections_failed);
+    count("collector_restarts", "Times that observing was begun anew.", stats.collector_restarts);
+    count("observations_written", "Observations that differed and were stored.", stats.observations_written);
+    count("restarts", "Workers that were built afresh.", stats.restarts);
+    count("config_errors", "Configurations that could not be used.", stats.config_errors);
+    count("exceptions", "Exceptions of workers that were contained.", stats.exceptions);
+    out.gauge("pawl_workers_abandoned", "Observations that hang and are not waited for.")
+        .sample(static_cast<double>(stats.abandoned));
+  }
+
+  /// Without the shim there are no processes, but everything else.
+  Result<void> open_keeper() {
+    const auto shim = find_shim(options_.shim);
+    if (shim.empty()) {
+      log_.warn("pawl-shim was not found: there are no workers of the type process",
+                {{"hint", "set workers.shim"}});
+      return {};
+    }
+    PAWL_TRY(auto keeper, ProcessKeeper::open(directory_ + "/processes", std::filesystem::absolute(shim)));
+    keeper_.emplace(std::move(keeper));
+    return {};
+  }
+
+  Result<void> apply_demo() {
+    PAWL_TRY(const auto now, supervisor_->applied());
+    if (!now.first.children.empty()) return {};
+    PAWL_TRY(auto tree, read_tree(kDemoTree, "demo", nullptr));
+    if (!keeper_) {
+      std::erase_if(tree.children, [](const ChildSpec& child) { return child.worker_type == "process"; });
+    }
+    PAWL_CHECK(supervisor_->apply(tree));
+    return {};
+  }
+
+  void watch() {
+    while (!runtime_.wait(leaving_, kBetweenLooks)) {
+      if (!options_.file.empty()) file_->look(*supervisor_);
+      sweep();
+    }
+  }
+
+  /// Clears away what removed workers have left. What is seen twice was not just about to be taken up.
+  void sweep() {
+    if (!keeper_) return;
+    const auto ids = keeper_->list();
+    if (!ids || ids->empty()) return;
+    const auto applied = supervisor_->applied();
+    const auto tree = supervisor_->tree();
+    // Only where it is sure that the tree was seen: nothing is done to processes on a guess.
+    if (!applied || (tree.empty() && !applied->first.children.empty())) return;
+    std::set<std::string, std::less<>> known;
+    for (const auto& worker : tree) known.insert(worker.identity.path);
+    std::set<std::string, std::less<>> strays;
+    for (const auto& id : *ids) {
+      if (known.contains(id)) continue;
+      strays.insert(id);
+      if (!strays_.contains(id)) continue;
+      auto cleared = keeper_->stop(id, 0s);
+      if (cleared) cleared = keeper_->forget(id);
+      if (cleared) ProcessNotes(directory_ + "/notes", id).forget();
+      if (!cleared)
+        log_.warn("a process of nobody could not be cleared away",
+                  {{"worker", id}, {"error", cleared.error().message()}});
+    }
+    strays_ = std::move(strays);
+  }
+
+  WorkersOptions options_;
+  Logger log_;
+  bool demo_ = false;
+  bool attached_ = false;
+  std::string directory_;
+  // Its own: machines are made before the server's is known, and the supervisor must not outlive it.
+  ThreadRuntime runtime_;
+  std::optional<ProcessKeeper> keeper_;
+  std::optional<Supervisor> supervisor_;
+  std::optional<TreeFile> file_;
+  std::set<std::string, std::less<>> strays_;
+  Gate leaving_;
+  std::unique_ptr<Workers> watcher_;
+};
+
+}  // namespace
+
+std::unique_ptr<System> make_workers() { return std::make_unique<WorkersSystem>(); }
+
+}  // namespace pawl::workers

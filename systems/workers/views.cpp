@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workers/views.hpp"
+
+#include <algorithm>
+
+#include "pawl/json.hpp"
+#include "pawl/names.hpp"
+
+namespace pawl::workers {
+namespace {
+
+constexpr std::size_t kHistory = 50;
+
+double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+std::string text_in(const JsonValue& object, std::string_view name) {
+  const auto found = object.kind() == JsonKind::object ? object.find(name) : std::nullopt;
+  return found ? std::string(found->as_string().value_or("")) : std::string();
+}
+
+EventView view_event(const LogEvent& event) {
+  EventView made{.at = pawl::to_string(event.at), .event = event.event, .state = event.state};
+  if (made.event.empty()) made.event = event.kind;
+  const auto payload = JsonDocument::parse(event.payload);
+  if (!payload) return made;
+  const auto root = payload->root();
+  made.action = text_in(root, "action");
+  made.reason = text_in(root, "reason");
+  made.error = text_in(root, "error");
+  if (made.reason.empty()) made.reason = text_in(root, "intent");
+  return made;
+}
+
+/// How many bytes the character takes that the text begins with; 0 where it is none.
+std::size_t character(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text.front());
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U) return 0;
+  }
+  const auto second = static_cast<unsigned char>(text[1]);
+  const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
+  const bool beyond = (first == 0xED && second > 0x9F) || (first == 0xF4 && second > 0x8F);
+  return overlong || beyond ? 0 : length;
+}
+
+}  // namespace
+
+std::string as_utf8(std::string_view text) {
+  std::string made;
+  while (!text.empty()) {
+    const auto length = character(text);
+    made += length == 0 ? std::string_view("\xEF\xBF\xBD") : text.substr(0, length);
+    text.remove_prefix(std::max<std::size_t>(1, length));
+  }
+  return made;
+}
+
+NodeView view_worker(const WorkerView& worker) {
+  NodeView made{.path = worker.identity.path,
+                .name = worker.identity.name,
+                .type = worker.identity.type,
+                .parent = worker.identity.parent,
+                .state = worker.state,
+                .phase = std::string(enum_name(worker.phase)),
+                .reason = as_utf8(worker.reason),
+                .health = std::string(enum_name(worker.health)),
+                .problem = as_utf8(worker.problem),
+                .intent = std::string(enum_name(worker.intent)),
+                .in_state_seconds = seconds(worker.in_state),
+                .action = worker.action,
+                .failures = worker.failures,
+                .restarting = worker.restarting,
+                .incarnation = worker.incarnation,
+                .transitions = worker.transitions,
+                .children = worker.children,
+                .children_healthy = worker.children_healthy};
+  // At the top there is no parent that anybody could look at.
+  if (made.path == made.name) made.parent.clear();
+  if (worker.observed_ago) made.observed_seconds_ago = seconds(*worker.observed_ago);
+  if (worker.next_try) made.next_try_seconds = seconds(*worker.next_try);
+  return made;
+}
+
+Result<NodeDetail> view_detail(const WorkerView& worker, const Supervisor& supervisor, const Engine& engine) {
+  NodeDetail made{.worker = view_worker(worker),
+                  .desired_version = worker.desired_version,
+                  .desired = worker.desired,
+                  .observed = worker.observed,
+                  .config = worker.spec.config,
+                  .user_variables = worker.spec.variables.user,
+                  .global_variables = worker.spec.variables.global,
+                  .child_paths = worker.child_paths,
+                  .collector_restarts = worker.collector_restarts,
+                  .has_logs = worker.identity.type == "process"};
+  PAWL_TRY(const auto type, supervisor.types().find(worker.identity.type));
+  PAWL_TRY(const auto history, engine.history(type->machine.name, worker.identity.path, 0, kHistory));
+  for (const auto& event : history.events) made.history.push_back(view_event(event));
+  return made;
+}
+
+ProblemView view_problem(const ConfigProblem& problem) {
+  return {.file = as_utf8(problem.file),
+          .line = problem.line,
+          .key = as_utf8(problem.key),
+          .problem = as_utf8(problem.problem),
+          .expected = as_utf8(problem.expected),
+          .actual = as_utf8(problem.actual),
+          .suggestion = as_utf8(problem.suggestion),
+          .text = as_utf8(to_string(problem))};
+}
+
+DiffView view_diff(const TreeDiff& diff, std::int64_t version) {
+  DiffView made{.version = version, .differs = !diff.empty(), .text = as_utf8(to_text(diff))};
+  for (const auto& variable : diff.variables) made.changes.push_back({"variable", variable.name});
+  for (const auto& child : diff.removed) made.changes.push_back({"removed", child.name});
+  for (const auto& child : diff.added) made.changes.push_back({"added", child.name});
+  for (const auto& child : diff.changed) made.changes.push_back({"changed", child.name});
+  return made;
+}
+
+LogView view_log(const std::vector<LogLine>& lines) {
+  LogView made;
+  for (const auto& line : lines)
+    made.lines.push_back({pawl::to_string(line.at), line.error, line.cut, as_utf8(line.text)});
+  return made;
+}
+
+}  // namespace pawl::workers
