@@ -107,6 +107,27 @@ class Attached {
   Flows& flows_;
 };
 
+/// Systems that have started; what ends them ends, too, where the start of another fails.
+class Started {
+ public:
+  Started() = default;
+  ~Started() { stop(); }
+  Started(const Started&) = delete;
+  Started& operator=(const Started&) = delete;
+
+  Result<void> begin(System& system, Runtime& runtime, Engine& engine) {
+    PAWL_CHECK(system.start(runtime, engine));
+    systems_.push_back(&system);
+    return {};
+  }
+  void stop() {
+    for (auto* system : std::exchange(systems_, {})) system->stop();
+  }
+
+ private:
+  std::vector<System*> systems_;
+};
+
 std::optional<Duration> watchdog_interval() {
   const char* text = std::getenv("WATCHDOG_USEC");
   std::int64_t micros = 0;
@@ -186,7 +207,8 @@ Result<void> serve(const Config& config, std::vector<std::unique_ptr<System>> av
   Attached attached(flows);
   PAWL_CHECK(attached.begin(*engine, log));
   if (auth) PAWL_CHECK(auth->start(runtime, *engine));
-  for (auto* system : systems) PAWL_CHECK(system->start(runtime, *engine));
+  Started started;
+  for (auto* system : systems) PAWL_CHECK(started.begin(*system, runtime, *engine));
   auto options = config.server;
   options.systems = systems;
   options.flows = &flows;
@@ -213,7 +235,7 @@ Result<void> serve(const Config& config, std::vector<std::unique_ptr<System>> av
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   log.info("stopping", {{"drain", config.drain_timeout}});
   if (!server->drain(config.drain_timeout)) log.warn("requests were cut off: the time to drain was up");
-  for (auto* system : systems) system->stop();
+  started.stop();
   server.reset();
   return ended;
 }

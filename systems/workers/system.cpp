@@ -68,11 +68,10 @@ class WorkersSystem final : public System {
     for (const auto& path : found.unknown) {
       log_.warn("there is no such type of worker here; it is left alone", {{"worker", path}});
     }
-    if (options_.file.empty() && demo_) PAWL_CHECK(apply_demo());
-    if (!options_.file.empty()) file_->look(*supervisor_);
-    watcher_ = runtime_.open_workers("workers", {.threads = 1, .queue = 1});
-    PAWL_CHECK(watcher_->submit([this](const std::stop_token&) { watch(); }));
-    return {};
+    auto begun = begin();
+    // The engine does not outlive a server that does not start.
+    if (!begun) stop();
+    return begun;
   }
 
   void stop() override {
@@ -129,6 +128,14 @@ class WorkersSystem final : public System {
     count("exceptions", "Exceptions of workers that were contained.", stats.exceptions);
     out.gauge("pawl_workers_abandoned", "Observations that hang and are not waited for.")
         .sample(static_cast<double>(stats.abandoned));
+  }
+
+  Result<void> begin() {
+    if (options_.file.empty() && demo_) PAWL_CHECK(apply_demo());
+    if (!options_.file.empty()) file_->look(*supervisor_);
+    watcher_ = runtime_.open_workers("workers", {.threads = 1, .queue = 1});
+    PAWL_CHECK(watcher_->submit([this](const std::stop_token&) { watch(); }));
+    return {};
   }
 
   /// Without the shim there are no processes, but everything else.
