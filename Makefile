@@ -9,7 +9,7 @@ FAULT ?= engine
 export JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run examples build package test test-long sim crash crash-flows crash-images bench format lint clean
+.PHONY: help setup run examples build package test test-long sim crash crash-flows crash-images crash-workers bench format lint clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ crash-flows: setup ## kill a process that runs flows KILLS=n times and audit it
 
 crash-images: build ## kill a server that processes images KILLS=n times and audit it
 	@python3 tests/images/kill.py build/pawl $(KILLS)
+
+crash-workers: build ## kill a server that supervises 200 processes KILLS=n times and audit it
+	@python3 tests/workers/kill.py build/pawl 200 $(KILLS)
 
 crash: setup ## kill the engine KILLS=n times and audit it; STORE=postgres, FAULT=server|promote|stop
 	@scripts/run-driver tests/crash crash_driver --store $(STORE) --fault $(FAULT) --kills $(KILLS)
