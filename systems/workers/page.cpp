@@ -22,6 +22,8 @@ const kLogLines = 200;
 // The content security policy allows no style elements, but sheets that a script makes.
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(`
+.workers-page{display:grid;grid-template-columns:minmax(0,1fr);gap:16px}
+.workers-page [hidden]{display:none}
 .workers{display:grid;grid-template-columns:minmax(0,1fr);gap:16px;align-items:start}
 .workers>*,.workers-detail{min-width:0}
 .workers-detail{display:grid;gap:16px;grid-template-columns:minmax(0,1fr)}
@@ -50,10 +52,9 @@ sheet.replaceSync(`
 .workers-facts dd{margin:0;overflow-wrap:anywhere}
 .workers-acts{display:flex;flex-wrap:wrap;gap:8px;padding:0 16px 14px}
 .workers-sides{display:grid;grid-template-columns:minmax(0,1fr);gap:0}
-@media (min-width:560px){.workers-sides{grid-template-columns:minmax(0,1fr) minmax(0,1fr)}.workers-sides>div+div{border-left:1px solid var(--line);border-top:0}}
 .workers-sides>div{padding:10px 16px 14px;min-width:0}
 .workers-sides>div+div{border-top:1px solid var(--line)}
-@media (min-width:560px){.workers-sides>div+div{border-top:0}}
+@media (min-width:560px){.workers-sides{grid-template-columns:minmax(0,1fr) minmax(0,1fr)}.workers-sides>div+div{border-top:0;border-left:1px solid var(--line)}}
 .workers-sides h3{font-size:12.5px;color:var(--quiet);margin:0 0 6px}
 .workers-sides dl{display:grid;grid-template-columns:auto minmax(0,1fr);gap:2px 12px;margin:0;font-size:12.5px}
 .workers-sides dt{color:var(--quiet)}
@@ -64,6 +65,7 @@ sheet.replaceSync(`
 .workers-history td{vertical-align:top}
 .workers-history .bad{color:var(--bad)}
 .workers-history td:last-child{min-width:10rem;overflow-wrap:anywhere}
+@media (max-width:560px){.workers-history :is(th,td):nth-child(3){display:none}}
 .workers-problems{margin:0;padding:10px 16px 14px 32px}
 .workers-problems li{overflow-wrap:anywhere;color:var(--bad)}
 .workers-hint{padding:14px 16px}`);
@@ -112,7 +114,9 @@ export default (place, host) => {
   const detail = make('div', '', 'workers-detail');
   const columns = make('div', '', 'workers');
   columns.append(treeCard, detail);
-  place.append(problemCard, columns, trouble);
+  const whole = make('div', '', 'workers-page');
+  whole.append(problemCard, columns, trouble);
+  place.append(whole);
 
   let gone = false;
   let waiting;
@@ -280,7 +284,7 @@ export default (place, host) => {
   const runButton = act('Run', 'run', 'Let it run');
   acts.append(parkButton, runButton, act('Restart', 'restart', 'Stop it, and begin with a fresh instance'));
 
-  const drawFacts = ({ worker, config }) => {
+  const drawFacts = ({ worker }) => {
     const lines = [
       ['Type', worker.type],
       ['Why', worker.reason],
@@ -296,7 +300,6 @@ export default (place, host) => {
       ['Instance', `${worker.incarnation}, with ${worker.transitions} moves since the server started`],
     ];
     facts.replaceChildren(...lines.flatMap(([name, value]) => [make('dt', name), make('dd', value)]));
-    facts.title = config;
   };
   const drawDetail = (one) => {
     const { worker } = one;
