@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts allocations, so that a tick can be seen to need none. A file of its own, so that the compiler does not see
-// both ends of an allocation and take them for a mismatch.
+// Counts allocations, so that a tick can be seen to need none. A file of its own, so that the compiler does
+// not see both ends of an allocation and take them for a mismatch.
 #include "bench/supervise_allocations.hpp"
 
 #include <atomic>

@@ -3,17 +3,17 @@
 
 /// Keeps a tree of workers as it is desired, over crashes of the program.
 ///
-///     pawl::Supervisor supervisor(runtime, std::move(types));                // pawl/worker_types.hpp
+///     pawl::Supervisor supervisor(runtime, std::move(types));  // pawl/worker_types.hpp
 ///     pawl::Machines machines;
 ///     supervisor.add_machines(machines);
 ///     auto engine = pawl::Engine::open(runtime, std::move(machines)).value();
-///     supervisor.attach(*engine).value();                                     // the tree of the last time goes on
+///     supervisor.attach(*engine).value();                      // the tree of the last time goes on
 ///
 ///     supervisor.apply({.children = {{.name = "pump", .worker_type = "pump",
 ///                                     .user_spec = {.config = R"({"rpm": 100})"}}}}).value();
-///     supervisor.park("pump").value();                                        // it comes to rest, and stays
-///     supervisor.show("pump").value().state;                                  // "Stopped", after a while
-///     supervisor.drain(5s);                                                   // everything rests, children first
+///     supervisor.park("pump").value();                         // it comes to rest, and stays
+///     supervisor.show("pump").value().state;                   // "Stopped", after a while
+///     supervisor.drain(5s);                                    // everything rests, children first
 ///
 /// All decisions are made by one thread, one after the other, each on one snapshot: there is nothing to lock
 /// and no order of locks to keep. Observing and acting happen on shared pools and never hold it up. Nothing

@@ -15,7 +15,7 @@
 ///       using States = pawl::States<Stopped, TryingToStart, Running, TryingToStop>;  // the first is initial
 ///
 ///       struct Start {
-///         static pawl::Result<void> run(PumpTools& tools, const PumpDesired& desired, const pawl::ActionContext&) {
+///         static pawl::Result<void> run(Tools& tools, const Desired& desired, const pawl::ActionContext&) {
 ///           return tools.motor.turn(desired.rpm);      // idempotent: it may be called again
 ///         }
 ///       };
@@ -29,9 +29,9 @@
 ///         return pawl::Do<Start>{"it does not turn yet"};
 ///       }
 ///       …
-///       static pawl::Next<pawl::Go<TryingToStop>> stop(Running, const Snapshot&) { … }  // when it is to stop
+///       static pawl::Next<pawl::Go<TryingToStop>> stop(Running, const Snapshot&) { … }  // it is to stop
 ///
-///       static pawl::Result<PumpObserved> collect(PumpTools& tools, const PumpDesired&, const pawl::CollectContext&);
+///       static pawl::Result<Observed> collect(Tools& tools, const Desired&, const pawl::CollectContext&);
 ///     };
 ///     static_assert(pawl::verified_worker<Pump>);
 ///
@@ -220,13 +220,13 @@ struct NoTools {};
 /// write) and what collecting and actions work with. Tools are used by several threads at once.
 ///
 /// Also understood, where a worker has them:
-///     static constexpr std::string_view kType = "mqtt_client";    // otherwise made of the type's name
-///     static Result<Desired> derive(Desired read);                // checks and completes the configuration; pure
-///     static std::vector<ChildSpec> children(const Desired&, const UserSpec&);    // pure
-///     static constexpr Duration kObserveEvery = 5s;               // otherwise the supervisor's
+///     static constexpr std::string_view kType = "mqtt_client";  // otherwise made of the type's name
+///     static Result<Desired> derive(Desired read);   // checks and completes the configuration; pure
+///     static std::vector<ChildSpec> children(const Desired&, const UserSpec&);  // pure
+///     static constexpr Duration kObserveEvery = 5s;  // otherwise the supervisor's
 /// and an action:
-///     static constexpr Duration kTimeout = 5min;                  // otherwise 30 s
-///     static constexpr RetryPolicy kBackoff{…};                   // between failures; otherwise the supervisor's
+///     static constexpr Duration kTimeout = 5min;     // otherwise 30 s
+///     static constexpr RetryPolicy kBackoff{…};      // between failures; otherwise the supervisor's
 template <class O, class D, class T = NoTools>
 struct Worker {
   using Observed = O;

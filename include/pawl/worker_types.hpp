@@ -4,8 +4,9 @@
 /// The types of workers that a program has, by name. Made in `main`, given to the supervisor.
 ///
 ///     pawl::WorkerTypes types;
-///     types.add<Pump>([&](const pawl::WorkerIdentity&) { return PumpTools{motor}; });   // a fresh instance's tools
-///     types.add<Monitor>();                                                            // tools by default
+///     // A function makes the tools of each fresh instance; without one they are as by default.
+///     types.add<Pump>([&](const pawl::WorkerIdentity&) { return PumpTools{motor}; });
+///     types.add<Monitor>();
 ///
 /// A value without global state. Not thread-safe while it is filled.
 
@@ -250,6 +251,7 @@ WorkerType define_worker(std::function<Result<std::shared_ptr<void>>(const Worke
   return made;
 }
 
+/// Types by name; each worker is verified when it is added. Reading is safe concurrently, adding is not.
 class WorkerTypes {
  public:
   /// With a function that makes the tools of a fresh instance of this identity: `Tools`, `Result<Tools>` or a

@@ -92,8 +92,9 @@ TEST(Inherit, GlobalsReachTheThirdLevelAndEachLevelMayAdd) {
 
 TEST(Validate, OrdinaryVariablesAreAllowed) {
   EXPECT_TRUE(validate(Variables{}));
-  EXPECT_TRUE(validate(Variables{.user = {{"IP", {"\"10.0.0.7\""}}, {"_x9", {"null"}}, {"plc", {R"({"a-b":[1]})"}}},
-                        .global = {{"cluster_id", {"1.5"}}}}));
+  EXPECT_TRUE(
+      validate(Variables{.user = {{"IP", {"\"10.0.0.7\""}}, {"_x9", {"null"}}, {"plc", {R"({"a-b":[1]})"}}},
+                         .global = {{"cluster_id", {"1.5"}}}}));
 }
 
 TEST(Validate, AUserVariableCannotBeCalledLikeANamespace) {
