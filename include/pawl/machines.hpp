@@ -90,6 +90,10 @@ struct WorkOptions {
   /// The work is not run here: somebody claims it (`Engine::claim`) and keeps it as long as each heartbeat
   /// comes within this time of the one before. Such work takes no permit.
   std::optional<Duration> lease{};
+  /// So many attempts that a crash cut off are followed by another one, also where the policy has no retry
+  /// left: for work that is idempotent, but whose failures somebody else decides on. Not endless, because the
+  /// work may be what crashes the program.
+  std::uint32_t again_after_crash = 0;
   /// Called when the end of a piece of work is durable, with the instance after it; like `done` of
   /// `Engine::submit`. Not called for work that was cancelled or whose instance has finished.
   std::function<void(const Instance&)> settled{};

@@ -202,7 +202,7 @@ struct WorkerSnapshot {
 /// What an action is told.
 struct ActionContext {
   const WorkerIdentity& identity;
-  std::int64_t number = 0;    ///< names this order; after a failure or a crash it is another order
+  std::int64_t number = 0;    ///< names this order; the same when it is run again after a crash
   std::uint32_t attempt = 1;  ///< counts how often this order was begun
   std::stop_token stop{};     ///< set when it is out of time, the worker is to stop, or the program ends
 };

@@ -62,6 +62,7 @@ void SupervisorCore::add_machines(Machines& machines) {
                                      .timeout = action.timeout,
                                      .pool = std::string(Supervisor::kPool),
                                      .failed = std::move(ended),
+                                     .again_after_crash = 3,
                                      .settled = [core = weak_from_this()](const Instance& instance) {
                                        if (const auto alive = core.lock())
                                          alive->settled(instance.key, instance);

@@ -17,8 +17,9 @@ struct Plant {
   struct Motor {
     bool turning = false;
     int rpm = 0;
-    int starts = 0;          ///< actions that were begun
-    int running_starts = 0;  ///< at this moment
+    int starts = 0;                      ///< actions that were begun
+    std::vector<std::int64_t> orders{};  ///< and the numbers of their orders
+    int running_starts = 0;              ///< at this moment
     int most_at_once = 0;
     int fail_starts = 0;  ///< so many starts fail
     bool stuck = false;   ///< does not stop
@@ -57,6 +58,7 @@ struct Pump : Worker<PumpObserved, PumpDesired, PumpTools> {
     static Result<void> run(PumpTools& tools, const PumpDesired& desired, const ActionContext& context) {
       auto& motor = tools.motor();
       ++motor.starts;
+      motor.orders.push_back(context.number);
       motor.most_at_once = std::max(motor.most_at_once, ++motor.running_starts);
       tools.plant->while_starting(tools.path);
       --motor.running_starts;

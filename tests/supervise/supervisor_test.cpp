@@ -90,6 +90,40 @@ TEST(Supervisor, EverythingGoesOnAfterACrash) {
   EXPECT_EQ(plant.motors["a"].starts, 1);
 }
 
+TEST(Supervisor, AnActionThatACrashCutOffIsRunAgainUnderTheSameNumber) {
+  Plant plant;
+  pawl::SupervisorKit kit(plant_setup(plant));
+  plant.while_starting = [&](std::string_view) {
+    if (plant.motors["a"].starts == 1) kit.process().crash();
+  };
+  kit.supervisor().apply({.children = {pump("a")}}).value();
+  kit.advance(1s);
+  ASSERT_TRUE(kit.process().crashed());
+  kit.crash();
+  ASSERT_TRUE(kit.wait_for("a", "Running"));
+  ASSERT_EQ(plant.motors["a"].orders.size(), 2U);
+  EXPECT_EQ(plant.motors["a"].orders[0], plant.motors["a"].orders[1]);
+}
+
+TEST(Supervisor, AnActionThatCrashesTheProgramEachTimeIsGivenUpAndDecidedAnew) {
+  Plant plant;
+  pawl::SupervisorKit kit(plant_setup(plant));
+  plant.while_starting = [&](std::string_view) {
+    if (plant.motors["a"].starts <= 4) kit.process().crash();
+  };
+  kit.supervisor().apply({.children = {pump("a")}}).value();
+  kit.advance(1s);
+  while (kit.process().crashed()) {
+    kit.crash();
+    kit.advance(1s);
+  }
+  ASSERT_TRUE(kit.wait_for("a", "Running"));
+  const auto& orders = plant.motors["a"].orders;
+  ASSERT_EQ(orders.size(), 5U);
+  EXPECT_EQ(orders[3], orders[0]);
+  EXPECT_NE(orders[4], orders[0]);
+}
+
 TEST(Supervisor, ADrainLetsEverybodyRestChildrenFirst) {
   Plant plant;
   pawl::SupervisorKit kit(plant_setup(plant));

@@ -203,7 +203,8 @@ void EngineCore::resume_work(const Head& head, const WorkRecord& work) {
                          fail(Code::cancelled, "stopped before another attempt began"));
   }
   if (work.not_before) return retry_later(head.id, head.machine, work);
-  if (is_interrupted(work) && !delay_after(handler->options.retry, work.attempt, 0)) {
+  if (is_interrupted(work) && work.attempt > handler->options.again_after_crash &&
+      !delay_after(handler->options.retry, work.attempt, 0)) {
     work_returned({head.id, work.number}, head.machine, work.attempt,
                   fail(Code::retries_exhausted,
                        fmt::format("attempt {} of work \"{}\" was cut off by a crash and was the last",
