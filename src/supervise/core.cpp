@@ -111,7 +111,10 @@ Result<AttachReport> SupervisorCore::attach(Engine& engine) {
   lane_ = runtime_.open_lane("supervise");
   stopped_ = false;
   AttachReport report;
-  PAWL_CHECK(load(report));
+  // On the lane, because the ends of actions come in there from the beginning.
+  Result<void> loaded;
+  PAWL_CHECK(on_lane([&] { loaded = load(report); }));
+  PAWL_CHECK(loaded);
   PAWL_CHECK(make_top());
   report.workers = nodes_.size() - 1;
   PAWL_CHECK(on_lane([this] {
