@@ -4,7 +4,7 @@
 /// What of a file can be applied although there are mistakes in it: a mistake disturbs no other worker.
 ///
 ///     const auto read = take_good(text, "site.yaml", types, supervisor.applied()->first);
-///     for (const auto& problem : read.problems) log.warn(to_string(problem));
+///     for (const auto& problem : read.problems) log.warn(describe(problem));
 ///     if (read.tree) supervisor.apply(*read.tree);
 
 #include <optional>

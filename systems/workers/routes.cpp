@@ -23,7 +23,7 @@ using http::Role;
 
 constexpr std::size_t kMostWorkers = 5000;
 constexpr std::size_t kLines = 100;
-constexpr std::size_t kMostLines = 10'000;
+constexpr std::size_t kMostLogLines = 10'000;
 
 /// The body as this type. Errors: those of `decode`; `unknown_name` for a field that is none of its own.
 template <class T>
@@ -112,7 +112,7 @@ Result<http::Response> remove(const WorkersView& view, const http::Request& requ
 
 Result<http::Response> logs(const WorkersView& view, const http::Request& request) {
   const auto& path = request.parameter("path");
-  PAWL_TRY(const auto count, number_of(request, "lines", kLines, kMostLines));
+  PAWL_TRY(const auto count, number_of(request, "lines", kLines, kMostLogLines));
   PAWL_TRY(const auto worker, view.supervisor.show(path));
   if (worker.identity.type != "process" || view.keeper == nullptr) {
     return fail(Code::invalid_argument, fmt::format("\"{}\" is of the type {}: only workers of the type "

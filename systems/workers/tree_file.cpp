@@ -89,7 +89,7 @@ void TreeFile::report(std::vector<ConfigProblem> problems) {
     return;
   }
   for (std::size_t i = 0; i < problems_.size() && i < kMostLogged; ++i) {
-    log_.warn(to_string(problems_[i]), {{"file", path_}, {"line", problems_[i].line}});
+    log_.warn(describe(problems_[i]), {{"file", path_}, {"line", problems_[i].line}});
   }
   const auto more = problems_.size() > kMostLogged ? problems_.size() - kMostLogged : 0;
   if (more + unlogged_ > 0) {

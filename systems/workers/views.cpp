@@ -109,7 +109,7 @@ ProblemView view_problem(const ConfigProblem& problem) {
           .expected = as_utf8(problem.expected),
           .actual = as_utf8(problem.actual),
           .suggestion = as_utf8(problem.suggestion),
-          .text = as_utf8(to_string(problem))};
+          .text = as_utf8(describe(problem))};
 }
 
 DiffView view_diff(const TreeDiff& diff, std::int64_t version) {

@@ -27,7 +27,7 @@ class ReadTree : public testing::Test {
   /// The mistakes as lines.
   std::vector<std::string> mistakes(std::string_view text) const {
     std::vector<std::string> lines;
-    for (const auto& problem : check_tree(text, "site.yaml", &types_)) lines.push_back(to_string(problem));
+    for (const auto& problem : check_tree(text, "site.yaml", &types_)) lines.push_back(describe(problem));
     return lines;
   }
 

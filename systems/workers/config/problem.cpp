@@ -8,7 +8,7 @@
 
 namespace pawl::workers {
 
-std::string to_string(const ConfigProblem& problem) {
+std::string describe(const ConfigProblem& problem) {
   auto text = fmt::format("{}:{}: ", problem.file, problem.line);
   if (!problem.key.empty()) text += problem.key + ": ";
   text += problem.problem;
@@ -23,7 +23,7 @@ Error to_error(const std::vector<ConfigProblem>& problems) {
   std::string text;
   for (std::size_t i = 0; i < std::min(problems.size(), kShown); ++i) {
     if (i > 0) text += '\n';
-    text += to_string(problems[i]);
+    text += describe(problems[i]);
   }
   if (problems.size() > kShown) {
     text += fmt::format("\n{}: and {} more", problems[0].file, problems.size() - kShown);

@@ -26,7 +26,7 @@ struct ConfigProblem {
 };
 
 /// One line: "site.yaml:4: children[0].nam: there is no such key; expected …, got …; did you mean …?"
-std::string to_string(const ConfigProblem& problem);
+std::string describe(const ConfigProblem& problem);
 
 /// All of them, each on a line of its own; `config_invalid`, with the fields `file`, `line` and `key` of the
 /// first and `problems`, their number. There is at least one.

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "pawl/assert.hpp"
-#include "workers/types/descriptor.hpp"
+#include "support/descriptor.hpp"
 
 namespace pawl::workers {
 namespace {
@@ -174,7 +174,7 @@ Result<FileObserved> FileWatch::collect(FileTools& tools, const FileDesired& des
   if (context.stop.stop_requested()) return fail(Code::cancelled, "stopped before the file was looked at");
   // What is opened without waiting is looked at afterwards, so that it is the same file; a pipe does not
   // hang.
-  const Descriptor file(open(desired.path->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  const systems::Descriptor file(open(desired.path->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file && (errno == ENOENT || errno == ENOTDIR))
     return FileObserved{.verdict = desired.must_exist ? FileVerdict::missing : FileVerdict::fine};
   if (!file) return unreadable(errno);

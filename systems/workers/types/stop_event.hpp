@@ -9,7 +9,7 @@
 #include <stop_token>
 
 #include "pawl/assert.hpp"
-#include "workers/types/descriptor.hpp"
+#include "support/descriptor.hpp"
 
 namespace pawl::workers {
 
@@ -33,7 +33,7 @@ class StopEvent {
     }
   };
 
-  Descriptor event_;
+  systems::Descriptor event_;
   std::stop_callback<Signal> callback_;
 };
 

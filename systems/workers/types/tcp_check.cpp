@@ -12,8 +12,8 @@
 #include <memory>
 #include <optional>
 
+#include "support/descriptor.hpp"
 #include "workers/types/address.hpp"
-#include "workers/types/descriptor.hpp"
 #include "workers/types/stop_event.hpp"
 
 namespace pawl::workers {
@@ -63,7 +63,7 @@ Outcome connect_to(const Address& address, Duration timeout, const std::stop_tok
   const StopEvent stopped(stop);
   Outcome last = "the name has no address";
   for (const auto* one = all.get(); one != nullptr && last; one = one->ai_next) {
-    const Descriptor socket(
+    const systems::Descriptor socket(
         ::socket(one->ai_family, one->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, one->ai_protocol));
     if (!socket) {
       last = std::strerror(errno);
