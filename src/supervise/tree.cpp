@@ -131,9 +131,9 @@ Result<void> SupervisorCore::check_children(const WorkerType& parent, std::strin
   }
   for (const auto& child : children) {
     auto refuse = [&](Error error) -> Result<void> {
-      error = std::move(error).while_(
+      Error located = std::move(error).while_(
           fmt::format("child \"{}\" of \"{}\"", child.name.substr(0, kNameMax), path));
-      return fail(std::move(error.with("worker", path_of(path, child.name.substr(0, kNameMax)))));
+      return fail(std::move(located.with("worker", path_of(path, child.name.substr(0, kNameMax)))));
     };
     if (!is_name(child.name)) {
       return refuse(
