@@ -35,6 +35,7 @@ constexpr auto kScenarios = std::to_array<Entry>({
     {"lease", pawl::scenarios::lease, 500ms},
     {"engine", pawl::scenarios::engine, 10ms},
     {"flow", pawl::scenarios::flow, 10ms},
+    {"supervise", pawl::scenarios::supervise, 10ms},
 });
 
 struct Arguments {

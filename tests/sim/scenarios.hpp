@@ -26,4 +26,7 @@ Result<void> engine(sim::Simulation& sim);
 /// Flows: every run ends, in its order and within its queue, whatever crashes and whoever meddles.
 Result<void> flow(sim::Simulation& sim);
 
+/// Workers: a tree becomes as it is desired, and no order is lost or runs beside itself, whatever crashes.
+Result<void> supervise(sim::Simulation& sim);
+
 }  // namespace pawl::scenarios
