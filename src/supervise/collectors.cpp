@@ -74,8 +74,7 @@ void Collectors::run(const std::stop_token& pool) {
       task.work();
       continue;
     }
-    const auto began = runtime_.instant();
-    finish(task, began, task.hands->collect(runtime_.now(), std::move(stop)));
+    finish(task, task.hands->collect(runtime_.now(), std::move(stop)));
     const std::lock_guard lock(mutex_);
     const auto running = running_.find(task.ticket);
     const bool replaced = running->second.abandoned;
@@ -87,12 +86,12 @@ void Collectors::run(const std::stop_token& pool) {
   }
 }
 
-void Collectors::finish(const Task& task, Instant began, Result<Seen> seen) {
+void Collectors::finish(const Task& task, Result<Seen> seen) {
   bool first = false;
   {
     const std::lock_guard lock(mutex_);
     first = done_.empty();
-    done_.push_back({task.node, task.ticket, began, std::move(seen)});
+    done_.push_back({task.node, task.ticket, std::move(seen)});
   }
   if (first) ready_();
 }

@@ -26,7 +26,6 @@ struct Node;
 struct Collected {
   std::shared_ptr<Node> node;
   std::uint64_t ticket = 0;
-  Instant began{};
   Result<Seen> seen;
 };
 
@@ -70,7 +69,7 @@ class Collectors {
   void add(Task task);
   void hire();
   void run(const std::stop_token& pool);
-  void finish(const Task& task, Instant began, Result<Seen> seen);
+  void finish(const Task& task, Result<Seen> seen);
 
   Runtime& runtime_;
   const std::size_t threads_;

@@ -148,6 +148,7 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   std::int64_t timer_tick_ = 0;
   std::map<std::string, Instant, std::less<>> logged_;
   SupervisorStats stats_;
+  std::uint64_t last_ticket_ = 0;  // of a collection
 
   struct Drain {
     Instant began{};

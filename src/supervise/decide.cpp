@@ -174,7 +174,7 @@ bool SupervisorCore::may_decide(Node& node, bool stopping) {
 }
 
 bool SupervisorCore::saw_the_end_of_its_action(const Node& node, bool stopping) const {
-  if (!node.acted || node.sight.seen_began > *node.acted) return true;
+  if (!node.acted || node.sight.seen_ticket > node.acted_ticket) return true;
   return stopping && runtime_.instant() - *node.acted >= options_.observe_timeout;
 }
 

@@ -37,7 +37,7 @@ struct Sight {
   Instant began{};
   Instant next{};
   std::optional<Instant> seen{};  ///< when the newest observation was complete
-  Instant seen_began{};           ///< and when its collection began
+  std::uint64_t seen_ticket = 0;  ///< and which collection it was
   Instant since{};                ///< from when on nothing was seen, where nothing was
   std::uint32_t restarts = 0;
   Instant last_restart{};
@@ -92,9 +92,10 @@ struct Node : WheelLink, std::enable_shared_from_this<Node> {
   // Deciding.
   Instant entered{};
   Reason reason{"it was just made"};
-  std::optional<Instant> acted;  ///< when the last action ended; an older observation does not count
-  std::optional<Instant> again;  ///< as the state asked
-  std::uint32_t moves = 0;       ///< since the last observation
+  std::optional<Instant> acted;    ///< when the last action ended
+  std::uint64_t acted_ticket = 0;  ///< the newest collection then: neither it nor an older one counts
+  std::optional<Instant> again;    ///< as the state asked
+  std::uint32_t moves = 0;         ///< since the last observation
   std::int64_t transitions = 0;
   Health health = Health::unobserved;
   Breaker breaker;

@@ -20,7 +20,7 @@ void SupervisorCore::observe(Node& node) {
   node.sight.collecting = true;
   node.sight.late = false;
   node.sight.began = runtime_.instant();
-  node.sight.ticket = collectors_->add(node.shared_from_this(), node.hands);
+  node.sight.ticket = last_ticket_ = collectors_->add(node.shared_from_this(), node.hands);
 }
 
 void SupervisorCore::take_collected() {
@@ -49,7 +49,7 @@ void SupervisorCore::collected(supervise::Collected one) {
     return schedule(node);
   }
   sight.seen = now;
-  sight.seen_began = one.began;
+  sight.seen_ticket = one.ticket;
   sight.restarts = 0;
   sight.error.clear();
   node.moves = 0;

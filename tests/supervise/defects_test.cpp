@@ -236,9 +236,11 @@ TEST(Defects, D14_AChildThatReappearsWhileItStopsIsNoZombie) {
   LiftWorld world;
   world.supervisor().apply({.children = {lift("p", R"({"children": 1})")}}).value();
   ASSERT_TRUE(world.comes_to("p", "Up"));
+  world.site("p/c1").stuck = true;
   world.supervisor().upsert(lift("p", R"({"children": 0})")).value();
   ASSERT_TRUE(world.comes_to("p/c1", "TryingToLower"));
   world.supervisor().upsert(lift("p", R"({"children": 1})")).value();
+  world.site("p/c1").stuck = false;
   ASSERT_TRUE(world.comes_to("p/c1", "Up"));
   world.kit.advance(1min);
   EXPECT_EQ(world.kit.state("p/c1"), "Up");

@@ -185,6 +185,7 @@ struct Lift : Worker<LiftObserved, LiftDesired, LiftTools> {
     const auto level = site.level;
     if (site.look_throws) throw std::runtime_error("the lamp has gone out");
     if (site.look_fails) return fail(Code::unreachable, "nobody answers");
+    const auto takes = site.look_takes;
     if (site.look_hangs) {
       const auto never = tools.lab->never;
       (void)tools.runtime->wait(*never);
@@ -196,9 +197,9 @@ struct Lift : Worker<LiftObserved, LiftDesired, LiftTools> {
       site.look_stopped_after = tools.runtime->now() - context.now;
       return fail(Code::cancelled, "asked to stop");
     }
-    if (site.look_takes > Duration::zero()) {
+    if (takes > Duration::zero()) {
       Gate time;
-      (void)tools.runtime->wait(time, site.look_takes);
+      (void)tools.runtime->wait(time, takes);
     }
     return LiftObserved{level};
   }

@@ -414,7 +414,7 @@ TEST(Rulings, C30_HalfStartedMayStopEitherWay) {
   LiftWorld world;
   world.site("a").does_nothing = true;
   world.supervisor().apply({.children = {lift("a")}}).value();
-  ASSERT_TRUE(world.kit.wait_until([&] { return world.site("a").raises == 1; }));
+  ASSERT_TRUE(world.kit.wait_until([&] { return world.site("a").raises > 0; }));
   world.site("a").level = 5;  // half done
   world.kit.advance(1500ms);
   world.supervisor().park("a").value();

@@ -37,7 +37,8 @@ std::vector<Step> steps_of(ExampleWorld& world) {
 std::size_t place_of(const std::vector<Step>& steps, std::string_view path, std::string_view to,
                      std::size_t from = 0) {
   for (auto at = from; at < steps.size(); ++at) {
-    if (steps[at].path.starts_with(path) && steps[at].to == to) return at;
+    const bool meant = path.ends_with('-') ? steps[at].path.starts_with(path) : steps[at].path == path;
+    if (meant && steps[at].to == to) return at;
   }
   return steps.size();
 }
