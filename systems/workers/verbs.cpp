@@ -69,7 +69,7 @@ void note_problems(const std::vector<ProblemView>& problems) {
   for (const auto& problem : problems) fmt::print(stderr, "pawl: {}\n", problem.text);
 }
 
-Result<int> tree(const VerbCall& call) {
+Result<int> show_tree(const VerbCall& call) {
   PAWL_TRY(const auto answer, call.ask(Method::get, "/v1/workers", {}));
   if (call.json) {
     fmt::print("{}\n", answer);
@@ -123,7 +123,7 @@ void print_detail(const VerbCall& call, const NodeDetail& detail) {
   call.table({"WHEN", "WHAT", "STATE", "WHY"}, rows);
 }
 
-Result<int> show(const VerbCall& call) {
+Result<int> show_worker(const VerbCall& call) {
   PAWL_TRY(const auto answer, call.ask(Method::get, worker_target(call), {}));
   if (call.json) {
     fmt::print("{}\n", answer);
@@ -145,7 +145,7 @@ Result<int> ask_for(const VerbCall& call, std::string_view what, std::string bod
   return kGood;
 }
 
-Result<int> restart(const VerbCall& call) {
+Result<int> ask_restart(const VerbCall& call) {
   JsonWriter out;
   out.begin_object();
   if (call.arguments.contains("reason")) out.key("reason").string(call.argument("reason"));
@@ -153,7 +153,7 @@ Result<int> restart(const VerbCall& call) {
   return ask_for(call, "/restart", std::move(body));
 }
 
-Result<int> remove(const VerbCall& call) {
+Result<int> ask_remove(const VerbCall& call) {
   PAWL_TRY(const auto answer, call.ask(Method::remove, worker_target(call), {}));
   if (call.json) {
     fmt::print("{}\n", answer);
@@ -204,7 +204,7 @@ Result<std::string> ask_with_file(const VerbCall& call, Method method, std::stri
   return answer;
 }
 
-Result<int> apply(const VerbCall& call) {
+Result<int> apply_file(const VerbCall& call) {
   PAWL_TRY(const auto answer, ask_with_file(call, Method::put, "/v1/worker-tree"));
   if (answer.empty()) return kBad;
   if (call.json) {
@@ -217,7 +217,7 @@ Result<int> apply(const VerbCall& call) {
   return kGood;
 }
 
-Result<int> compare(const VerbCall& call) {
+Result<int> diff_file(const VerbCall& call) {
   PAWL_TRY(const auto answer, ask_with_file(call, Method::post, "/v1/worker-tree/diff"));
   if (answer.empty()) return 2;
   PAWL_TRY(const auto found, decode<DiffView>(answer));
@@ -225,7 +225,7 @@ Result<int> compare(const VerbCall& call) {
   return found.differs ? kDiffers : kGood;
 }
 
-Result<int> logs(const VerbCall& call) {
+Result<int> show_logs(const VerbCall& call) {
   const auto lines = call.argument("lines");
   const auto query = lines.empty() ? std::string("/logs") : "/logs?lines=" + server::encode_percent(lines);
   PAWL_TRY(const auto answer, call.ask(Method::get, worker_target(call, query), {}));
@@ -242,7 +242,7 @@ Result<int> logs(const VerbCall& call) {
   return kGood;
 }
 
-Result<int> play(const VerbCall& call) {
+Result<int> play_named(const VerbCall& call) {
   PAWL_TRY(const auto played,
            play_scenario(call.argument("name"), [](const std::string& line) { fmt::print("{}\n", line); }));
   return played ? kGood : kBad;
@@ -255,11 +255,11 @@ std::vector<Verb> worker_verbs() {
       .name = "path", .description = "the worker's path, such as plant/child-0", .required = true};
   const VerbArgument file{.name = "file", .description = "a YAML file with the workers", .required = true};
   return {
-      {.name = "tree", .summary = "Show the tree of workers", .run = tree},
+      {.name = "tree", .summary = "Show the tree of workers", .run = show_tree},
       {.name = "show",
        .summary = "Show one worker and what happened to it",
        .arguments = {path},
-       .run = show},
+       .run = show_worker},
       {.name = "park",
        .summary = "Bring a worker to rest, and keep it there",
        .arguments = {path},
@@ -271,30 +271,30 @@ std::vector<Verb> worker_verbs() {
       {.name = "restart",
        .summary = "Stop a worker and begin with a fresh instance",
        .arguments = {path, {.name = "--reason", .description = "why; it is kept"}},
-       .run = restart},
+       .run = ask_restart},
       {.name = "remove",
        .summary = "Remove a worker at the top, with its children",
        .arguments = {path},
-       .run = remove},
+       .run = ask_remove},
       {.name = "apply",
        .summary = "Make the tree as a file says; nothing is changed where there is any mistake",
        .arguments = {file,
                      {.name = "--expected-version",
                       .description = "only if nobody has changed the tree since this version"}},
-       .run = apply},
+       .run = apply_file},
       {.name = "diff",
        .summary = "Say what applying a file would change; ends with 1 where there is something",
        .arguments = {file},
-       .run = compare},
+       .run = diff_file},
       {.name = "logs",
        .summary = "Show the last lines of a process's output",
        .arguments = {path, {.name = "--lines", .description = "how many; default: 100"}},
-       .run = logs},
+       .run = show_logs},
       {.name = "scenario",
        .summary = "Play an example in virtual time: " + scenario_names(),
        .arguments = {{.name = "name", .description = "which one", .required = true}},
        .local = true,
-       .run = play},
+       .run = play_named},
   };
 }
 
