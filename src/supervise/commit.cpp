@@ -120,6 +120,7 @@ Result<Reply> SupervisorCore::perform(const WorkContext& context, const WorkerTy
   if (!done && context.stop.stop_requested()) return fail(done.error());
   worker_event::Ended ended{.action = action.name};
   if (!done) {
+    if (done.error().code() == Code::worker_threw) ++thrown_by_actions_;
     ended.error = done.error().message();
     ended.cancelled = done.error().code() == Code::cancelled;
   }

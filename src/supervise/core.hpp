@@ -149,6 +149,7 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   std::map<std::string, Instant, std::less<>> logged_;
   SupervisorStats stats_;
   std::uint64_t last_ticket_ = 0;  // of a collection
+  std::atomic<std::uint64_t> thrown_by_actions_ = 0;
 
   struct Drain {
     Instant began{};

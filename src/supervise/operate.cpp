@@ -174,6 +174,7 @@ SupervisorStats SupervisorCore::stats() {
   SupervisorStats found;
   (void)on_lane([&] {
     found = stats_;
+    found.exceptions += thrown_by_actions_;
     found.workers = all_.size() - 1;
     found.abandoned = collectors_->abandoned();
   });

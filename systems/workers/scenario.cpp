@@ -6,7 +6,9 @@
 
 #include <array>
 #include <chrono>
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "pawl/supervisor_kit.hpp"
@@ -92,6 +94,9 @@ class Stage {
   void tell(const TraceEntry& entry) {
     playing_ = true;
     if (entry.result.starts_with("stay") || entry.type == "application") return;
+    // What is put off is decided again and again; once is enough to read.
+    const auto line = entry.state + " " + entry.result;
+    if (std::exchange(last_[entry.path], line) == line) return;
     print_(fmt::format("{:>9}  {:<16} {:<16} {}", time_text(), entry.path, entry.state, entry.result));
   }
 
@@ -99,6 +104,7 @@ class Stage {
   Outside outside_;
   bool good_ = true;
   bool playing_ = false;
+  std::map<std::string, std::string> last_;  // what was told of each worker
   SupervisorKit kit_;
 };
 
@@ -126,7 +132,7 @@ children:
     userSpec: {config: {should_fail: true, max_failures: 3, failure_cycles: 2}}
 )yaml");
   stage.expect_state("flaky", "Connected");
-  stage.expect_state("flaky", "Disconnected");
+  stage.expect_state("flaky", "TryingToConnect");
   stage.expect_state("flaky", "Connected");
 }
 

@@ -220,7 +220,9 @@ class ProcessTest(WorkersCase):
         self.workers.wait_for("well", "Exited")
         self.workers.wait_for("badly", "GaveUp")
         self.assertEqual(self.workers.show("badly")["observed"]["restarts"], 2)
-        self.workers.wait_for("missing", "Exited")
+        # It may be installed later: it is tried again, and says why it does not start.
+        wait_until(lambda: "/no/such/program" in self.workers.show("missing")["worker"]["problem"],
+                   lambda: self.workers.show("missing"))
         self.good("restart", "once")
         wait_until(lambda: self.workers.show("once")["worker"]["incarnation"] == 2
                    and self.workers.state("once") == "Exited", lambda: self.workers.show("once"))
