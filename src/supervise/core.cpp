@@ -234,7 +234,7 @@ SupervisorCore::NodePtr SupervisorCore::make_node(const std::shared_ptr<const Wo
                                                                          .name = data->name,
                                                                          .type = type->name,
                                                                          .parent = data->parent,
-                                                                         .created_at = instance.created_at});
+                                                                         .created_at = data->made_at});
   node->type = type;
   node->data = std::move(data);
   node->version = instance.version;
@@ -322,7 +322,9 @@ void SupervisorCore::drop(const NodePtr& node) {
 Result<void> SupervisorCore::make_top() {
   if (top_) return {};
   PAWL_TRY(const auto type, types_.find(Application::kType));
-  WorkerData data{.name = std::string(Application::kType), .type = std::string(Application::kType)};
+  WorkerData data{.name = std::string(Application::kType),
+                  .type = std::string(Application::kType),
+                  .made_at = runtime_.now()};
   PAWL_TRY(data.spec.config, encode(TreeSpec{}));
   PAWL_TRY(auto text, encode(data));
   PAWL_TRY(const auto made, engine_->commit(Transaction{}.operation({.kind = Operation::Kind::create,

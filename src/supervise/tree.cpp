@@ -231,6 +231,7 @@ void SupervisorCore::give_birth(Node& parent, const ChildSpec& spec) {
       .name = spec.name,
       .type = spec.worker_type,
       .parent = parent.identity->path,
+      .made_at = runtime_.now(),
       .spec = {spec.user_spec.config, inherit(parent.data->spec.variables, spec.user_spec.variables)},
       .state_mapping = spec.state_mapping,
       .enabled = spec.enabled};

@@ -189,7 +189,9 @@ class TreeWorld {
       sim_.require(found.has_value(), "who is supervised is stored");
       const auto [place, first] = born_.emplace(fmt::format("{} {}", view.identity.path, found->generation),
                                                 view.identity.created_at);
-      sim_.require(first || place->second == view.identity.created_at, "an identity has changed");
+      sim_.require(first || place->second == view.identity.created_at,
+                   fmt::format("the identity of {} has changed: made at {}, now {}", view.identity.path,
+                               to_string(place->second), to_string(view.identity.created_at)));
     }
   }
 

@@ -48,6 +48,7 @@ struct WorkerData {
   std::string name;
   std::string type;
   std::string parent{};
+  Time made_at{};                    ///< the engine's own time is that of the first worker of this path
   std::int64_t desired_version = 1;  ///< one more with each change of what is desired
   UserSpec spec{};                   ///< with what it inherits
   std::map<std::string, std::string> state_mapping{};
