@@ -7,6 +7,7 @@
 #include <charconv>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "pawl/json.hpp"
 #include "workers/config/tree.hpp"
@@ -199,7 +200,9 @@ GoodPart take_good(std::string_view text, std::string_view file, const WorkerTyp
   }
   tree->children = std::move(good);
   keep_present(*tree, json->root(), bad, now);
-  std::ranges::stable_sort(part.problems, {}, &ConfigProblem::line);
+  std::ranges::sort(part.problems, {}, [](const ConfigProblem& problem) {
+    return std::tie(problem.line, problem.key, problem.problem);
+  });
   part.tree = *std::move(tree);
   return part;
 }

@@ -235,7 +235,8 @@ std::string_view line_of_text(std::string_view text, int line) {
 std::string explain_syntax(std::string_view complaint) {
   using std::pair;
   namespace Msg = YAML::ErrorMsg;
-  static constexpr pair<const char*, const char*> kAdvice[] = {
+  // Not constexpr: yaml-cpp's texts are arrays without a constant address here.
+  static const pair<const char*, const char*> kAdvice[] = {
       {Msg::TAB_IN_INDENTATION, kTab.data()},
       {Msg::END_OF_MAP, "this does not continue the mapping; its keys stand in one column, as `name: value`"},
       {Msg::END_OF_SEQ, "this does not continue the list; its entries stand in one column, as `- value`"},
