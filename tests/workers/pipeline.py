@@ -175,6 +175,9 @@ class ProcessTest(WorkersCase):
         self.good("apply", self.file("children:\n" + TICKER))
         self.workers.wait_for("ticker", "Running")
 
+    def runs_anew(self, before):
+        return self.workers.state("ticker") == "Running" and self.pid() not in (0, before)
+
     def test_a_process_runs_and_its_output_is_shown(self):
         self.start()
         os.kill(self.pid(), 0)
@@ -188,7 +191,7 @@ class ProcessTest(WorkersCase):
         self.start()
         first = self.pid()
         os.kill(first, signal.SIGKILL)
-        wait_until(lambda: self.workers.state("ticker") == "Running" and self.pid() != first, "another process")
+        wait_until(lambda: self.runs_anew(first), "another process")
         self.assertEqual(self.workers.show("ticker")["observed"]["restarts"], 1)
         self.good("park", "ticker")
         self.workers.wait_for("ticker", "Stopped")
@@ -203,7 +206,7 @@ class ProcessTest(WorkersCase):
         wait_until(lambda: self.workers.show("ticker")["desired"]["restart"] == "on_failure", "the policy")
         self.assertEqual(self.pid(), first)
         self.good("apply", self.file("children:\n" + TICKER.replace("1000", "2000")))
-        wait_until(lambda: self.workers.state("ticker") == "Running" and self.pid() != first, "another process")
+        wait_until(lambda: self.runs_anew(first), "another process")
         self.assertRaises(ProcessLookupError, os.kill, first, 0)
 
     def test_policies_say_what_becomes_of_a_process_that_ends(self):
