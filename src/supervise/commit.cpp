@@ -94,7 +94,8 @@ void SupervisorCore::settled(const std::string& path, const Instance& instance) 
     }
     if (!node.data->order) {
       node.acted = alive->runtime_.instant();
-      node.acted_ticket = alive->last_ticket_;
+      node.blind_since = *node.acted;
+      node.blind_ticket = alive->last_ticket_;
       node.sight.next = *node.acted;
       node.sight.again = node.sight.collecting;
       alive->observe(node);

@@ -270,6 +270,9 @@ void SupervisorCore::freshen(Node& node) {
   node.sight.next = runtime_.instant();
   node.breaker = {};
   node.acted.reset();
+  // What an earlier instance or run of the program saw may be older than what it did last.
+  node.blind_since = runtime_.instant();
+  node.blind_ticket = last_ticket_;
   node.again.reset();
   node.restart_by.reset();
   node.moves = 0;

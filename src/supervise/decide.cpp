@@ -149,7 +149,7 @@ bool SupervisorCore::may_decide(Node& node, bool stopping) {
     return false;
   }
   if (!saw_the_end_of_its_action(node, stopping)) {
-    if (stopping) node.again = *node.acted + options_.observe_timeout;
+    if (stopping) node.again = node.blind_since + options_.observe_timeout;
     return false;
   }
   if (node.moves > 2 * node.type->states.size()) {
@@ -174,8 +174,8 @@ bool SupervisorCore::may_decide(Node& node, bool stopping) {
 }
 
 bool SupervisorCore::saw_the_end_of_its_action(const Node& node, bool stopping) const {
-  if (!node.acted || node.sight.seen_ticket > node.acted_ticket) return true;
-  return stopping && runtime_.instant() - *node.acted >= options_.observe_timeout;
+  if (node.sight.seen_ticket > node.blind_ticket) return true;
+  return stopping && runtime_.instant() - node.blind_since >= options_.observe_timeout;
 }
 
 void SupervisorCore::follow(Node& node, Decision decision, bool stopping) {

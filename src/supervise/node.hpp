@@ -93,7 +93,8 @@ struct Node : WheelLink, std::enable_shared_from_this<Node> {
   Instant entered{};
   Reason reason{"it was just made"};
   std::optional<Instant> acted;    ///< when the last action ended
-  std::uint64_t acted_ticket = 0;  ///< the newest collection then: neither it nor an older one counts
+  Instant blind_since{};           ///< nothing that was seen before counts: an action has ended since
+  std::uint64_t blind_ticket = 0;  ///< the newest collection then: neither it nor an older one counts
   std::optional<Instant> again;    ///< as the state asked
   std::uint32_t moves = 0;         ///< since the last observation
   std::int64_t transitions = 0;
