@@ -102,6 +102,12 @@ struct Response {
 /// An answer with a JSON body; the error where there is none.
 Result<Response> json(Result<std::string> body, int status = 200);
 
+/// What an error is answered with: a problem as JSON. For a route that has more to say in it.
+Response problem(const Error& error);
+
+/// Each byte that could mean something in a path or a query as %XX.
+std::string encode_percent(std::string_view text);
+
 using Handler = std::function<Result<Response>(const Request&)>;
 /// Answers later, from any thread, exactly once.
 using Reply = std::move_only_function<void(Result<Response>)>;

@@ -33,7 +33,8 @@ Result<http::Response> run_response(const Run& run, int status) {
   PAWL_TRY(auto response, http::json(out.take(), status));
   if (status == 201) {
     response.headers.emplace_back(
-        "Location", fmt::format("/v1/flows/{}/runs/{}", encode_percent(run.flow), encode_percent(run.id)));
+        "Location",
+        fmt::format("/v1/flows/{}/runs/{}", http::encode_percent(run.flow), http::encode_percent(run.id)));
   }
   return response;
 }

@@ -82,4 +82,15 @@ Result<Response> json(Result<std::string> body, int status) {
   return Response{.status = status, .body = *std::move(body)};
 }
 
+std::string encode_percent(std::string_view text) {
+  std::string encoded;
+  for (const char byte : text) {
+    const bool plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+                       (byte >= '0' && byte <= '9') || byte == '-' || byte == '.' || byte == '_' ||
+                       byte == '~';
+    encoded += plain ? std::string(1, byte) : fmt::format("%{:02X}", static_cast<unsigned char>(byte));
+  }
+  return encoded;
+}
+
 }  // namespace pawl::http

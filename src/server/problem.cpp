@@ -206,3 +206,9 @@ http::Response to_response(const Error& error) {
 }
 
 }  // namespace pawl::server
+
+namespace pawl::http {
+
+Response problem(const Error& error) { return server::to_response(error); }
+
+}  // namespace pawl::http

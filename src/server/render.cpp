@@ -68,17 +68,6 @@ void write_machine(JsonWriter& out, const Definition& definition,
   out.end_object().key("instances").integer(total).end_object();
 }
 
-std::string encode_percent(std::string_view text) {
-  std::string encoded;
-  for (const char byte : text) {
-    const bool plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-                       (byte >= '0' && byte <= '9') || byte == '-' || byte == '.' || byte == '_' ||
-                       byte == '~';
-    encoded += plain ? std::string(1, byte) : fmt::format("%{:02X}", static_cast<unsigned char>(byte));
-  }
-  return encoded;
-}
-
 /// Weak, because the same instance may be sent compressed or not.
 std::string etag(const Instance& instance) {
   return "W/\"" + std::to_string(instance.generation) + '.' + std::to_string(instance.version) + '.' +

@@ -23,9 +23,6 @@ void write_span(JsonWriter& out, const RunSpan& span);
 void write_flow(JsonWriter& out, const FlowDefinition& flow,
                 const std::map<std::string, std::size_t>& counts);
 
-/// A segment of a path, such as a key with a slash.
-std::string encode_percent(std::string_view text);
-
 std::string etag(const Instance& instance);
 
 }  // namespace pawl::server

@@ -28,9 +28,9 @@ Result<http::Response> instance_response(const Engine& engine, const Instance& i
   PAWL_TRY(auto response, http::json(out.take(), status));
   response.headers.emplace_back("ETag", etag(instance));
   if (status == 201) {
-    response.headers.emplace_back(
-        "Location",
-        fmt::format("/v1/instances/{}/{}", encode_percent(instance.machine), encode_percent(instance.key)));
+    response.headers.emplace_back("Location",
+                                  fmt::format("/v1/instances/{}/{}", http::encode_percent(instance.machine),
+                                              http::encode_percent(instance.key)));
   }
   return response;
 }

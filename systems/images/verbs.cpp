@@ -21,19 +21,8 @@ constexpr int kBad = 1;
 constexpr int kRunEnded = 7;  // otherwise than well; docs/cli.md
 constexpr auto kFrame = std::chrono::milliseconds(250);
 
-/// Each byte of a path that could mean something as %XX.
-std::string percent(std::string_view text) {
-  std::string made;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '_' || c == '.';
-    made += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return made;
-}
-
 std::string image_path(const VerbCall& call, std::string_view more = "") {
-  return fmt::format("/v1/images/{}{}", percent(call.argument("image")), more);
+  return fmt::format("/v1/images/{}{}", http::encode_percent(call.argument("image")), more);
 }
 
 /// 1536 as "1.5 KiB".
@@ -67,7 +56,7 @@ struct RunAnswer {
 };
 
 std::string run_target(std::string_view flow, std::string_view id) {
-  return fmt::format("/v1/flows/{}/runs/{}", flow, percent(id));
+  return fmt::format("/v1/flows/{}/runs/{}", flow, http::encode_percent(id));
 }
 
 bool went_well(const RunAnswer& run) { return run.state == "done" || run.state == "handed_off"; }
@@ -147,7 +136,7 @@ Result<int> process(const VerbCall& call) {
 Result<int> list(const VerbCall& call) {
   ImageList all;
   do {
-    const auto after = all.next.empty() ? std::string() : "?after=" + percent(all.next);
+    const auto after = all.next.empty() ? std::string() : "?after=" + http::encode_percent(all.next);
     PAWL_TRY(auto page, ask<ImageList>(call, Method::get, "/v1/images" + after));
     all.images.insert(all.images.end(), page.images.begin(), page.images.end());
     all.next = page.next;

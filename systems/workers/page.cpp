@@ -29,7 +29,8 @@ sheet.replaceSync(`
 .workers-detail{display:grid;gap:16px;grid-template-columns:minmax(0,1fr)}
 @media (min-width:1000px){.workers{grid-template-columns:minmax(0,5fr) minmax(0,6fr)}}
 .workers-tree{padding:4px 0;max-height:75vh;overflow:auto}
-.workers-row{display:grid;grid-template-columns:20px minmax(0,1fr) auto;gap:0 8px;padding:7px 16px 7px 10px;cursor:pointer;border-left:3px solid transparent}
+.workers-row{display:grid;grid-template-columns:20px minmax(0,1fr) auto;gap:0 8px;
+  padding:7px 16px 7px 10px;cursor:pointer;border-left:3px solid transparent}
 .workers-row:hover{background:var(--sunken)}
 .workers-row:focus-visible{outline:2px solid var(--accent);outline-offset:-2px}
 .workers-row[aria-selected=true]{background:var(--accent-soft);border-left-color:var(--accent)}
@@ -38,28 +39,34 @@ sheet.replaceSync(`
 .workers-name small{margin-left:8px;color:var(--quiet)}
 .workers-side{display:flex;gap:8px;align-items:center;white-space:nowrap}
 .workers-side small{color:var(--quiet);min-width:3.2em;text-align:right;font-variant-numeric:tabular-nums}
-.workers-why{grid-column:2/4;color:var(--quiet);font-size:12.5px;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+.workers-why{grid-column:2/4;color:var(--quiet);font-size:12.5px;overflow:hidden;text-overflow:ellipsis;
+  white-space:nowrap}
 .workers-why.bad{color:var(--bad)}
-.workers-pill{display:inline-block;padding:0 8px;border-radius:20px;font-size:11.5px;line-height:19px;font-weight:560;border:1px solid currentColor}
+.workers-pill{display:inline-block;padding:0 8px;border-radius:20px;font-size:11.5px;line-height:19px;
+  font-weight:560;border:1px solid currentColor}
 .workers-pill.stopped{color:var(--quiet)}
 .workers-pill.starting,.workers-pill.stopping{color:var(--accent)}
 .workers-pill.stopping{border-style:dashed}
 .workers-pill.running{color:var(--good)}
 .workers-pill.degraded{color:light-dark(#8a5300,#f0b357)}
 .workers-pill.bad{color:var(--bad)}
-.workers-facts{display:grid;grid-template-columns:auto minmax(0,1fr);gap:4px 16px;padding:12px 16px 16px;margin:0}
+.workers-facts{display:grid;grid-template-columns:auto minmax(0,1fr);gap:4px 16px;padding:12px 16px 16px;
+  margin:0}
 .workers-facts dt{color:var(--quiet)}
 .workers-facts dd{margin:0;overflow-wrap:anywhere}
 .workers-acts{display:flex;flex-wrap:wrap;gap:8px;padding:0 16px 14px}
 .workers-sides{display:grid;grid-template-columns:minmax(0,1fr);gap:0}
 .workers-sides>div{padding:10px 16px 14px;min-width:0}
 .workers-sides>div+div{border-top:1px solid var(--line)}
-@media (min-width:560px){.workers-sides{grid-template-columns:minmax(0,1fr) minmax(0,1fr)}.workers-sides>div+div{border-top:0;border-left:1px solid var(--line)}}
+@media (min-width:560px){.workers-sides{grid-template-columns:minmax(0,1fr) minmax(0,1fr)}
+  .workers-sides>div+div{border-top:0;border-left:1px solid var(--line)}}
 .workers-sides h3{font-size:12.5px;color:var(--quiet);margin:0 0 6px}
-.workers-sides dl{display:grid;grid-template-columns:auto minmax(0,1fr);gap:2px 12px;margin:0;font-size:12.5px}
+.workers-sides dl{display:grid;grid-template-columns:auto minmax(0,1fr);gap:2px 12px;margin:0;
+  font-size:12.5px}
 .workers-sides dt{color:var(--quiet)}
 .workers-sides dd{margin:0;overflow-wrap:anywhere}
-.workers-log{margin:0;padding:10px 16px 14px;max-height:18rem;overflow:auto;font-size:12px;white-space:pre-wrap;overflow-wrap:anywhere}
+.workers-log{margin:0;padding:10px 16px 14px;max-height:18rem;overflow:auto;font-size:12px;
+  white-space:pre-wrap;overflow-wrap:anywhere}
 .workers-log .bad{color:var(--bad)}
 .workers-history{max-height:20rem;overflow:auto}
 .workers-history td{vertical-align:top}
@@ -79,7 +86,8 @@ const card = (title, ...more) => {
 };
 
 // What is wrong comes before what is going on.
-const why = (worker) => (worker.health === 'good' ? worker.reason : `${worker.health.replace('_', ' ')}: ${worker.problem || worker.reason}`);
+const why = (worker) => (worker.health === 'good' ? worker.reason
+  : `${worker.health.replace('_', ' ')}: ${worker.problem || worker.reason}`);
 const marks = (worker) => [
   ...(worker.intent === 'park' ? ['parked'] : []),
   ...(worker.intent === 'remove' ? ['being removed'] : []),
@@ -91,9 +99,11 @@ const pairs = (title, value) => {
   const list = make('dl');
   const known = value && typeof value === 'object' ? Object.entries(value) : [];
   for (const [key, one] of known) {
-    list.append(make('dt', key), make('dd', typeof one === 'string' ? one || '""' : JSON.stringify(one), 'mono'));
+    list.append(make('dt', key),
+      make('dd', typeof one === 'string' ? one || '""' : JSON.stringify(one), 'mono'));
   }
-  side.append(make('h3', title), known.length > 0 ? list : make('p', value === null ? 'Not known' : 'Nothing', 'quiet'));
+  side.append(make('h3', title),
+    known.length > 0 ? list : make('p', value === null ? 'Not known' : 'Nothing', 'quiet'));
   return side;
 };
 
@@ -175,8 +185,9 @@ export default (place, host) => {
     const element = make('div', '', 'workers-row');
     element.setAttribute('role', 'treeitem');
     element.tabIndex = -1;
-    const row = { element, twist: make('span', '', 'workers-twist'), name: make('b', '', 'mono'), type: make('small'),
-      pill: make('span', '', 'workers-pill'), kids: make('span', '', 'tag'), time: make('small'), why: make('div', '', 'workers-why') };
+    const row = { element, twist: make('span', '', 'workers-twist'), name: make('b', '', 'mono'),
+      type: make('small'), pill: make('span', '', 'workers-pill'), kids: make('span', '', 'tag'),
+      time: make('small'), why: make('div', '', 'workers-why') };
     row.twist.setAttribute('aria-hidden', 'true');
     const name = make('div', '', 'workers-name');
     name.append(row.name, row.type);
@@ -295,8 +306,10 @@ export default (place, host) => {
       ...(worker.action ? [['Action', worker.action]] : []),
       ...(worker.failures > 0 ? [['Failures', `${worker.failures} in a row`]] : []),
       ...(worker.next_try_seconds === undefined ? [] : [['Next try', `in ${age(worker.next_try_seconds)}`]]),
-      ...(worker.observed_seconds_ago === undefined ? [] : [['Observed', `${age(worker.observed_seconds_ago)} ago`]]),
-      ...(worker.children > 0 ? [['Children', `${worker.children_healthy} of ${worker.children} healthy`]] : []),
+      ...(worker.observed_seconds_ago === undefined ? []
+        : [['Observed', `${age(worker.observed_seconds_ago)} ago`]]),
+      ...(worker.children > 0
+        ? [['Children', `${worker.children_healthy} of ${worker.children} healthy`]] : []),
       ['Instance', `${worker.incarnation}, with ${worker.transitions} moves since the server started`],
     ];
     facts.replaceChildren(...lines.flatMap(([name, value]) => [make('dt', name), make('dd', value)]));
@@ -309,7 +322,8 @@ export default (place, host) => {
     parkButton.hidden = worker.intent === 'park';
     runButton.hidden = worker.intent !== 'park';
     drawFacts(one);
-    sides.replaceChildren(pairs(`Desired, version ${one.desired_version}`, one.desired), pairs('Observed', one.observed));
+    sides.replaceChildren(pairs(`Desired, version ${one.desired_version}`, one.desired),
+      pairs('Observed', one.observed));
     events.replaceChildren(
       ...one.history.map((event) => {
         const row = make('tr');
@@ -327,14 +341,16 @@ export default (place, host) => {
   };
   const drawLog = ({ lines }) => {
     const atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 8;
-    log.replaceChildren(...lines.map((line) => make('span', `${clock(line.at)}  ${line.text}\n`, line.error ? 'bad' : '')));
+    log.replaceChildren(...lines.map((line) =>
+      make('span', `${clock(line.at)}  ${line.text}\n`, line.error ? 'bad' : '')));
     if (lines.length === 0) log.textContent = 'It has written nothing yet.';
     if (atEnd) log.scrollTop = log.scrollHeight;
   };
   const lookAtSelected = async () => {
     const path = selected;
     if (!workers.some((worker) => worker.path === path)) {
-      const text = workers.length === 0 ? 'There are no workers yet: pawl workers apply FILE' : 'Choose a worker to see what is desired and observed, and what happened to it.';
+      const text = workers.length === 0 ? 'There are no workers yet: pawl workers apply FILE'
+        : 'Choose a worker to see what is desired and observed, and what happened to it.';
       detail.replaceChildren(make('p', text, 'card quiet workers-hint'));
       return;
     }
@@ -362,7 +378,8 @@ export default (place, host) => {
       if (gone) return;
       workers = list.workers;
       if (!workers.some((worker) => worker.path === selected)) selected = workers[0]?.path ?? '';
-      const healthy = workers.filter((worker) => worker.phase === 'running' && worker.health === 'good').length;
+      const healthy = workers.filter((worker) =>
+        worker.phase === 'running' && worker.health === 'good').length;
       put(count, `${healthy} of ${list.total} healthy`);
       count.title = list.file ? `${list.file}, version ${list.version}` : `version ${list.version}`;
       problemCard.hidden = list.problems.length === 0;
@@ -370,7 +387,8 @@ export default (place, host) => {
       draw();
       await lookAtSelected();
     } catch (problem) {
-      if (!gone && problem.code !== 'unknown_instance') trouble.textContent = problem.detail ?? problem.message;
+      if (!gone && problem.code !== 'unknown_instance')
+        trouble.textContent = problem.detail ?? problem.message;
     } finally {
       looking = false;
       if (!gone) waiting = setTimeout(look, again ? 100 : 1000);

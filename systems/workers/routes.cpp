@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "pawl/json.hpp"
-#include "server/problem.hpp"
 #include "workers/config/tree.hpp"
 #include "workers/good_part.hpp"
 #include "workers/views.hpp"
@@ -139,7 +138,7 @@ http::Response refusal(const std::vector<ConfigProblem>& problems) {
   auto error = to_error(problems);
   Error refused(Code::spec_invalid, as_utf8(error.message()));
   for (const auto& field : error.fields()) refused.with(field.key, as_utf8(field.value));
-  auto response = server::to_response(refused);
+  auto response = http::problem(refused);
   JsonWriter out;
   out.begin_array();
   for (const auto& problem : problems) {

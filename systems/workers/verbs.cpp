@@ -9,7 +9,6 @@
 
 #include "pawl/codec.hpp"
 #include "pawl/json.hpp"
-#include "server/render.hpp"
 #include "workers/config/yaml.hpp"
 #include "workers/scenario.hpp"
 #include "workers/views.hpp"
@@ -24,7 +23,7 @@ constexpr int kBad = 1;
 constexpr int kDiffers = 1;  // as diff does; docs/cli.md
 
 std::string worker_target(const VerbCall& call, std::string_view more = "") {
-  return fmt::format("/v1/workers/{}{}", server::encode_percent(call.argument("path")), more);
+  return fmt::format("/v1/workers/{}{}", http::encode_percent(call.argument("path")), more);
 }
 
 /// 75 as "1m".
@@ -227,7 +226,7 @@ Result<int> diff_file(const VerbCall& call) {
 
 Result<int> show_logs(const VerbCall& call) {
   const auto lines = call.argument("lines");
-  const auto query = lines.empty() ? std::string("/logs") : "/logs?lines=" + server::encode_percent(lines);
+  const auto query = lines.empty() ? std::string("/logs") : "/logs?lines=" + http::encode_percent(lines);
   PAWL_TRY(const auto answer, call.ask(Method::get, worker_target(call, query), {}));
   if (call.json) {
     fmt::print("{}\n", answer);

@@ -33,7 +33,8 @@ struct Plan {
 
   std::string mapping() const {
     if (!mapped) return "{}";
-    return R"({"Down": "park", "TryingToLower": "park", "TryingToRise": "run", "Up": "run", "Sagging": "run"})";
+    return R"({"Down": "park", "TryingToLower": "park",
+               "TryingToRise": "run", "Up": "run", "Sagging": "run"})";
   }
   std::string config() const {
     const auto pump = fmt::format(R"({{"level": {}}})", level);

@@ -119,7 +119,7 @@ TEST(Scenario, Configerror) {
 TEST(Scenario, Inheritance) {
   ExampleWorld world;
   auto parent = example("parent", "parent", R"({"children_count": 2, "child_config":
-      "{\"address\": \"{{ "{{" }} .IP }}:{{ "{{" }} .PORT }}\", \"device\": \"{{ "{{" }} .DEVICE_ID }}\"}"})");
+  "{\"address\": \"{{ "{{" }} .IP }}:{{ "{{" }} .PORT }}\", \"device\": \"{{ "{{" }} .DEVICE_ID }}\"}"})");
   parent.user_spec.variables.user = {{"IP", {R"("10.0.0.7")"}},
                                      {"PORT", {"502"}},
                                      {"CONNECTION_NAME", {R"("plc")"}},
