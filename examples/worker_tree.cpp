@@ -8,7 +8,10 @@
 using pawl::Do, pawl::Go, pawl::Next, pawl::Stay;
 
 // The outside: which address each pump is connected to, by the path of its worker.
-using Plant = std::map<std::string, std::string>;
+struct Plant {
+  std::map<std::string, std::string> connections;
+  bool plugged = true;
+};
 
 struct PumpObserved {
   std::string connected_to;
@@ -30,13 +33,14 @@ struct Pump : pawl::Worker<PumpObserved, PumpDesired, PumpTools> {
 
   struct Connect {
     static pawl::Result<void> run(Tools& tools, const Desired& desired, const pawl::ActionContext&) {
-      tools.plant[tools.path] = desired.address;
+      if (!tools.plant.plugged) return pawl::fail(pawl::Code::connection_failed, "nobody answers");
+      tools.plant.connections[tools.path] = desired.address;
       return {};
     }
   };
   struct Disconnect {
     static pawl::Result<void> run(Tools& tools, const Desired&, const pawl::ActionContext&) {
-      tools.plant.erase(tools.path);
+      tools.plant.connections.erase(tools.path);
       return {};
     }
   };
@@ -61,8 +65,8 @@ struct Pump : pawl::Worker<PumpObserved, PumpDesired, PumpTools> {
     return Go<TryingToStop>{"it is to stop"};
   }
   static pawl::Result<Observed> collect(Tools& tools, const Desired&, const pawl::CollectContext&) {
-    const auto found = tools.plant.find(tools.path);
-    return Observed{found == tools.plant.end() ? std::string() : found->second};
+    const auto found = tools.plant.connections.find(tools.path);
+    return Observed{found == tools.plant.connections.end() ? std::string() : found->second};
   }
 };
 
@@ -147,8 +151,10 @@ int main() {
   supervisor.apply({.children = {station}}).value();
   become("north", "Active");
 
-  plant.erase("north/pump-2");  // somebody pulls a plug
+  plant.plugged = false;  // somebody pulls a plug
+  plant.connections.erase("north/pump-2");
   become("north", "Limping");
+  plant.plugged = true;
   become("north", "Active");
 
   supervisor.park("north").value();  // the pumps follow by their mapping
@@ -158,7 +164,7 @@ int main() {
   become("north", "Active");
 
   const auto drained = supervisor.drain();  // the program is about to end: children before their parents
-  std::cout << "-- drained " << (drained.clean ? "cleanly" : "with force") << ", " << plant.size()
+  std::cout << "-- drained " << (drained.clean ? "cleanly" : "with force") << ", " << plant.connections.size()
             << " connections are left\n";
   // excerpt end
 }
@@ -186,8 +192,8 @@ int main() {
 // prints: north: Starting: it is wanted
 // prints: north/pump-1: TryingToConnect: it is wanted
 // prints: north/pump-2: TryingToConnect: it is wanted
-// prints: north/pump-1: Connected: to 10.0.0.1
 // prints: north/pump-2: Connected: to 10.0.0.2
+// prints: north/pump-1: Connected: to 10.0.0.1
 // prints: north: Active: all pumps are connected
 // prints: -- north is Active
 // prints: north/pump-1: TryingToStop: it is to stop
