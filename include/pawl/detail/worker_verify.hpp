@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "pawl/detail/worker_rules.hpp"
+#include "pawl/worker.hpp"
 
 namespace pawl {
 
