@@ -36,7 +36,7 @@ sheet.replaceSync(`
 .workers-row[aria-selected=true]{background:var(--accent-soft);border-left-color:var(--accent)}
 .workers-twist{color:var(--quiet);text-align:center;font-size:11px;line-height:20px;user-select:none}
 .workers-name{min-width:0;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
-.workers-name small{margin-left:8px;color:var(--quiet)}
+.workers-name small{margin-left:4px;color:var(--quiet)}
 .workers-side{display:flex;gap:8px;align-items:center;white-space:nowrap}
 .workers-side small{color:var(--quiet);min-width:3.2em;text-align:right;font-variant-numeric:tabular-nums}
 .workers-why{grid-column:2/4;color:var(--quiet);font-size:12.5px;overflow:hidden;text-overflow:ellipsis;
@@ -190,7 +190,7 @@ export default (place, host) => {
       time: make('small'), why: make('div', '', 'workers-why') };
     row.twist.setAttribute('aria-hidden', 'true');
     const name = make('div', '', 'workers-name');
-    name.append(row.name, row.type);
+    name.append(row.name, ' ', row.type);  // two words for those who listen
     const side = make('div', '', 'workers-side');
     side.append(row.kids, row.pill, row.time);
     element.append(row.twist, name, side, row.why);
