@@ -79,7 +79,9 @@ class WorkersSystem final : public System {
     attached_ = false;
     leaving_.open();
     watcher_.reset();
-    if (options_.on_stop == OnStop::drain) {
+    // What was only shown to people does not go on when they have seen it.
+    const bool only_shown = demo_ && options_.file.empty();
+    if (options_.on_stop == OnStop::drain || only_shown) {
       const auto drained = supervisor_->drain();
       for (const auto& path : drained.cut) log_.warn("it did not come to rest in time", {{"worker", path}});
     }
