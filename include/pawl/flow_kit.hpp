@@ -26,8 +26,7 @@
 #include "pawl/error.hpp"
 #include "pawl/flows.hpp"
 #include "pawl/sim.hpp"
-#include "pawl/sim_disk.hpp"
-#include "pawl/time.hpp"
+#include "pawl/sim_program.hpp"
 
 namespace pawl {
 
@@ -38,44 +37,31 @@ struct FlowKitOptions {
 };
 
 /// A program with flows in a simulation of its own. Externally synchronised.
-class FlowKit {
+class FlowKit final : public sim::Program {
  public:
   /// Adds the program's flows; called at each start.
   using Setup = std::function<void(Flows&)>;
 
   explicit FlowKit(Setup setup, FlowKitOptions options = {});
-  ~FlowKit();
-  FlowKit(const FlowKit&) = delete;
-  FlowKit& operator=(const FlowKit&) = delete;
+  ~FlowKit() override;
 
   Flows& flows() { return *flows_; }
   Engine& engine() { return *engine_; }
-  sim::Simulation& simulation() { return simulation_; }
-  sim::Process& process() { return *process_; }
   /// What the last start found of runs that are not finished.
   const std::vector<RunsAtStep>& found() const { return found_; }
 
-  /// Lets time pass.
-  void advance(Duration time) { simulation_.run_for(time); }
-  /// Kill -9, and the program starts again.
-  void crash();
-  /// The same with another release of the program.
+  /// A crash, after which another release of the program starts.
   void crash_and_change(Setup setup);
-  /// Stops the program in order, and starts it again.
-  void restart();
 
   /// Runs `work`; where the program crashes meanwhile, it is started again and `work` begins from the start.
   Result<void> survive(const std::function<Result<void>(Flows&)>& work);
 
  private:
-  Result<void> start();
-  void stop();
+  Result<void> open(sim::Process& process) override;
+  void close() override;
 
-  sim::Simulation simulation_;
-  sim::Disk disk_;
   FlowKitOptions options_;
   Setup setup_;
-  sim::Process* process_ = nullptr;
   std::unique_ptr<Flows> flows_;
   std::unique_ptr<Engine> engine_;
   std::vector<RunsAtStep> found_;

@@ -27,7 +27,7 @@
 #include "pawl/engine.hpp"
 #include "pawl/error.hpp"
 #include "pawl/sim.hpp"
-#include "pawl/sim_disk.hpp"
+#include "pawl/sim_program.hpp"
 #include "pawl/supervisor.hpp"
 
 namespace pawl {
@@ -74,23 +74,18 @@ struct SupervisorKitOptions {
 };
 
 /// A program with a supervisor in a simulation of its own. Externally synchronised.
-class SupervisorKit {
+class SupervisorKit final : public sim::Program {
  public:
   /// The program's types; called at each start.
   using Setup = std::function<WorkerTypes(Runtime& runtime)>;
 
   explicit SupervisorKit(Setup setup, SupervisorKitOptions options = {});
-  ~SupervisorKit();
-  SupervisorKit(const SupervisorKit&) = delete;
-  SupervisorKit& operator=(const SupervisorKit&) = delete;
+  ~SupervisorKit() override;
 
   Supervisor& supervisor() { return *supervisor_; }
   Engine& engine() { return *engine_; }
-  sim::Simulation& simulation() { return simulation_; }
-  sim::Process& process() { return *process_; }
   const AttachReport& found() const { return found_; }
 
-  void advance(Duration time) { simulation_.run_for(time); }
   /// Lets time pass, tick by tick, until `holds`; false where it does not within the limit.
   bool wait_until(const std::function<bool()>& holds, Duration limit = std::chrono::minutes(10));
   /// Until the worker is in this state; empty: until it is gone.
@@ -100,24 +95,17 @@ class SupervisorKit {
   /// The states that a worker has entered, one after the other, in its present generation.
   std::vector<std::string> moves(std::string_view path);
 
-  /// Kill -9, and the program starts again.
-  void crash();
-  /// The same with another release of the program.
+  /// A crash, after which another release of the program starts.
   void crash_and_change(Setup setup);
-  /// Stops the program in order, without a drain, and starts it again.
-  void restart();
   /// Runs `work`; where the program crashes meanwhile, it is started again and `work` begins from the start.
   Result<void> survive(const std::function<Result<void>(Supervisor&)>& work);
 
  private:
-  Result<void> start();
-  void stop();
+  Result<void> open(sim::Process& process) override;
+  void close() override;
 
-  sim::Simulation simulation_;
-  sim::Disk disk_;
   SupervisorKitOptions options_;
   Setup setup_;
-  sim::Process* process_ = nullptr;
   std::unique_ptr<Supervisor> supervisor_;
   std::unique_ptr<Engine> engine_;
   AttachReport found_;
