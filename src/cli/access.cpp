@@ -10,6 +10,7 @@
 #include "cli/output.hpp"
 #include "cli/show.hpp"
 #include "cli/verbs.hpp"
+#include "pawl/http.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -34,7 +35,7 @@ Result<std::string> new_password(const std::string& file, std::string_view what)
   return password;
 }
 
-std::string user_path(const std::string& user) { return "/v1/users/" + percent(user); }
+std::string user_path(const std::string& user) { return "/v1/users/" + http::encode_percent(user); }
 
 int put_user(const Common& common, Client& client, const std::string& user, const std::string& role,
              const std::string& password) {
@@ -157,7 +158,8 @@ int run_token_ls(const Common& common) {
 int run_token_revoke(const Common& common, const TokenArguments& arguments) {
   auto client = open_client(common.source);
   if (!client) return report(client.error());
-  const auto answer = client->call({.method = "DELETE", .target = "/v1/tokens/" + percent(arguments.id)});
+  const auto answer =
+      client->call({.method = "DELETE", .target = "/v1/tokens/" + http::encode_percent(arguments.id)});
   if (!answer) return report(answer.error());
   note(fmt::format("the token {} is revoked", arguments.id));
   return kOk;

@@ -9,6 +9,7 @@
 #include "cli/output.hpp"
 #include "cli/show.hpp"
 #include "cli/verbs.hpp"
+#include "pawl/http.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -189,7 +190,7 @@ int run_pools(const Common& common, const PoolArguments& arguments) {
   if (!client) return report(client.error());
   if (arguments.size) {
     const auto resized = client->call({.method = "PUT",
-                                       .target = "/v1/pools/" + percent(arguments.pool),
+                                       .target = "/v1/pools/" + http::encode_percent(arguments.pool),
                                        .body = fmt::format("{{\"size\":{}}}", *arguments.size)});
     return present(resized ? parse_answer(*resized) : fail(resized.error()), common.json, [](JsonValue pool) {
       fmt::print("{} has {} permits until the next start\n", printable(text_of(pool, "name")),
@@ -204,8 +205,8 @@ int run_diagram(const Common& common, const DiagramArguments& arguments) {
   auto client = open_client(common.source);
   if (!client) return report(client.error());
   const auto format = common.json ? "json" : arguments.format;
-  const auto text =
-      client->get(fmt::format("/v1/machines/{}/diagram?format={}", percent(arguments.machine), format));
+  const auto text = client->get(
+      fmt::format("/v1/machines/{}/diagram?format={}", http::encode_percent(arguments.machine), format));
   if (!text) return report(text.error());
   if (format == "json") return present(parse_answer(*text), true, [](JsonValue) {});
   for (std::size_t begin = 0; begin < text->size();) {

@@ -13,6 +13,7 @@
 #include "cli/run_show.hpp"
 #include "cli/show.hpp"
 #include "cli/verbs.hpp"
+#include "pawl/http.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -24,7 +25,7 @@ constexpr auto kFrame = 250ms;      // between two looks at a run that is watche
 constexpr Duration kOneWait = 20s;  // well below what the client waits for an answer
 
 std::string run_target(const std::string& flow, const std::string& id, std::string_view more = "") {
-  return fmt::format("/v1/flows/{}/runs/{}{}", percent(flow), percent(id), more);
+  return fmt::format("/v1/flows/{}/runs/{}{}", http::encode_percent(flow), http::encode_percent(id), more);
 }
 
 Result<JsonDocument> ask(Client& client, const std::string& target) {
@@ -150,14 +151,14 @@ Result<JsonDocument> list_all(Client& client, const RunListArguments& arguments)
   for (const auto& [name, value] : {std::pair<std::string_view, const std::string&>{"flow", arguments.flow},
                                     {"state", arguments.state},
                                     {"queue", arguments.queue}}) {
-    if (!value.empty()) filter += fmt::format("&{}={}", name, percent(value));
+    if (!value.empty()) filter += fmt::format("&{}={}", name, http::encode_percent(value));
   }
   if (arguments.finished || arguments.unfinished) filter += fmt::format("&finished={}", arguments.finished);
   JsonWriter out;
   out.begin_object().key("runs").begin_array();
   while (true) {
     auto target = fmt::format("/v1/runs?limit={}{}", std::min(wanted, kMostPage), filter);
-    if (!cursor.empty()) target += "&cursor=" + percent(cursor);
+    if (!cursor.empty()) target += "&cursor=" + http::encode_percent(cursor);
     PAWL_TRY(const auto page, ask(client, target));
     const auto runs = page.root().find("runs");
     const auto count = runs ? runs->size() : 0;
@@ -220,7 +221,8 @@ int run_run_start(const Common& common, const RunStartArguments& arguments) {
   if (!body) return report(body.error());
   auto client = open_client(common.source);
   if (!client) return report(client.error());
-  const auto run = tell(*client, fmt::format("/v1/flows/{}/runs", percent(arguments.flow)), std::move(body));
+  const auto run =
+      tell(*client, fmt::format("/v1/flows/{}/runs", http::encode_percent(arguments.flow)), std::move(body));
   if (!run || !arguments.wait) return present(run, common.json, show_run);
   return wait_and_show(common, *client, text_of(run->root(), "flow"), text_of(run->root(), "id"), {});
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/source.hpp"
+#include "pawl/http.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -129,12 +130,12 @@ class ServerSource final : public Source {
                       {"limit", std::to_string(wanted.limit)}}));
   }
   Result<JsonDocument> instance(const std::string& machine, const std::string& key) override {
-    return get(fmt::format("/v1/instances/{}/{}", percent(machine), percent(key)));
+    return get(fmt::format("/v1/instances/{}/{}", http::encode_percent(machine), http::encode_percent(key)));
   }
   Result<JsonDocument> history(const std::string& machine, const std::string& key, std::int64_t before,
                                std::size_t limit) override {
-    return get(fmt::format("/v1/instances/{}/{}/history?before={}&limit={}", percent(machine), percent(key),
-                           before, limit));
+    return get(fmt::format("/v1/instances/{}/{}/history?before={}&limit={}", http::encode_percent(machine),
+                           http::encode_percent(key), before, limit));
   }
   Result<JsonDocument> timers(const std::string& machine, const std::string& cursor) override {
     return get("/v1/timers" + query({{"machine", machine}, {"cursor", cursor}}));

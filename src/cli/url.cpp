@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cli/text.hpp"
+#include "pawl/http.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -70,20 +71,11 @@ Result<Url> parse_url(std::string_view text) {
   return url;
 }
 
-std::string percent(std::string_view text) {
-  std::string made;
-  for (const char byte : text) {
-    const bool plain =
-        is_letter(byte) || is_digit(byte) || byte == '-' || byte == '.' || byte == '_' || byte == '~';
-    made += plain ? std::string(1, byte) : fmt::format("%{:02X}", static_cast<unsigned char>(byte));
-  }
-  return made;
-}
-
 std::string query(const std::vector<std::pair<std::string, std::string>>& parameters) {
   std::string made;
   for (const auto& [name, value] : parameters) {
-    if (!value.empty()) made += fmt::format("{}{}={}", made.empty() ? "?" : "&", name, percent(value));
+    if (!value.empty())
+      made += fmt::format("{}{}={}", made.empty() ? "?" : "&", name, http::encode_percent(value));
   }
   return made;
 }

@@ -26,9 +26,6 @@ struct Url {
 /// Error: `invalid_argument` with what would be right.
 Result<Url> parse_url(std::string_view text);
 
-/// Every byte but letters, digits and -._~ as %XX.
-std::string percent(std::string_view text);
-
 /// "?a=1&b=2" of those pairs whose value is not empty; nothing where none is left.
 std::string query(const std::vector<std::pair<std::string, std::string>>& parameters);
 

@@ -8,6 +8,7 @@
 #include "cli/output.hpp"
 #include "cli/show.hpp"
 #include "cli/verbs.hpp"
+#include "pawl/http.hpp"
 #include "pawl/ulid.hpp"
 
 namespace pawl::cli {
@@ -40,7 +41,7 @@ int run_create(const Common& common, const WriteArguments& arguments) {
   out.begin_object().key("key").string(arguments.instance.key).key("data").embed(*data);
   if (!arguments.partition.empty()) out.key("partition").string(arguments.partition);
   out.end_object();
-  return change(common, "/v1/instances/" + percent(arguments.instance.machine), out.take(),
+  return change(common, "/v1/instances/" + http::encode_percent(arguments.instance.machine), out.take(),
                 arguments.idempotency_key);
 }
 
@@ -52,8 +53,8 @@ int run_send(const Common& common, const WriteArguments& arguments) {
   if (arguments.expect_version) out.key("expected_version").integer(*arguments.expect_version);
   out.end_object();
   return change(common,
-                fmt::format("/v1/instances/{}/{}/events", percent(arguments.instance.machine),
-                            percent(arguments.instance.key)),
+                fmt::format("/v1/instances/{}/{}/events", http::encode_percent(arguments.instance.machine),
+                            http::encode_percent(arguments.instance.key)),
                 out.take(), arguments.idempotency_key);
 }
 
