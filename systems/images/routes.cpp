@@ -5,37 +5,22 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <initializer_list>
 
 #include "images/flows.hpp"
 #include "images/garbage.hpp"
 #include "images/names.hpp"
 #include "images/views.hpp"
-#include "pawl/json.hpp"
 #include "pawl/names.hpp"
+#include "support/body.hpp"
 
 namespace pawl::images {
 namespace {
 
 using http::Method;
 using http::Role;
+using systems::read_body;
 
 constexpr std::size_t kMostImages = 500;
-
-/// The body as this type. Errors: those of `decode`; `unknown_name` for a field that is none of its own.
-template <class T>
-Result<T> read_body(const http::Request& request, std::initializer_list<std::string_view> known) {
-  const std::string_view text = request.body.empty() ? std::string_view("{}") : request.body;
-  PAWL_TRY(const auto document, JsonDocument::parse(text));
-  const auto root = document.root();
-  for (std::size_t i = 0; i < root.size() && root.kind() == JsonKind::object; ++i) {
-    if (std::ranges::find(known, root.key_at(i)) == known.end()) {
-      return fail(Code::unknown_name, fmt::format("$.{}: there is no such field; known: {}",
-                                                  root.key_at(i).substr(0, 64), fmt::join(known, ", ")));
-    }
-  }
-  return decode<T>(text);
-}
 
 Query query_of(Engine& engine) {
   return [&engine](const Sql& statement) { return engine.query(statement); };

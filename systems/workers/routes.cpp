@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <initializer_list>
 #include <utility>
 
 #include "pawl/json.hpp"
+#include "support/body.hpp"
 #include "workers/config/tree.hpp"
 #include "workers/good_part.hpp"
 #include "workers/views.hpp"
@@ -19,26 +19,11 @@ namespace {
 
 using http::Method;
 using http::Role;
+using systems::read_body;
 
 constexpr std::size_t kMostWorkers = 5000;
 constexpr std::size_t kLines = 100;
 constexpr std::size_t kMostLogLines = 10'000;
-
-/// The body as this type. Errors: those of `decode`; `unknown_name` for a field that is none of its own.
-template <class T>
-Result<T> read_body(const http::Request& request, std::initializer_list<std::string_view> known) {
-  const std::string_view text = request.body.empty() ? std::string_view("{}") : request.body;
-  PAWL_TRY(const auto document, JsonDocument::parse(text));
-  const auto root = document.root();
-  for (std::size_t i = 0; i < root.size() && root.kind() == JsonKind::object; ++i) {
-    if (std::ranges::find(known, root.key_at(i)) == known.end()) {
-      return fail(Code::unknown_name,
-                  fmt::format("$.{}: there is no such field; known: {}", root.key_at(i).substr(0, 64),
-                              known.size() == 0 ? "none" : fmt::format("{}", fmt::join(known, ", "))));
-    }
-  }
-  return decode<T>(text);
-}
 
 /// A number of the query. Error: `invalid_argument`.
 Result<std::size_t> number_of(const http::Request& request, std::string_view name, std::size_t otherwise,
