@@ -7,7 +7,9 @@
 import http.client
 import os
 import pathlib
+import re
 import signal
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -165,6 +167,29 @@ class CommandTest(WorkersCase):
         unknown = self.place.run("workers", "scenario", "none")
         self.assertNotEqual(unknown.returncode, 0)
         self.assertIn("simple", unknown.stderr)
+
+
+class DocumentTest(unittest.TestCase):
+    def test_the_two_minutes_of_the_document_are_as_it_says(self):
+        text = (pathlib.Path(__file__).resolve().parents[2] / "docs/workers.md").read_text(encoding="utf-8")
+        files = dict(re.findall(r"```yaml\n# (\S+)\n(.*?)```", text, re.S))
+        shown = re.search(r"```\n(WORKER .*?)```", text, re.S)[1]
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        place = world.Place(PAWL, directory.name)
+        files["pawl.yaml"] += "listen: 127.0.0.1:0\ndata: data\n"
+        files["pawl.yaml"] = files["pawl.yaml"].replace("workers:\n", "workers:\n  on_stop: drain\n", 1)
+        for name, content in files.items():
+            (place.directory / name).write_text(content, encoding="utf-8")
+        with place.start("serve", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+            self.addCleanup(server.kill)
+            url = re.fullmatch(r"Pawl is ready: (\S+)\n", server.stdout.readline())[1]
+            # Ages and the number of the process are not the same twice.
+            same = lambda tree: re.sub(r"[0-9]+s |process [0-9]+|[ ─├└]+", " ", tree)  # noqa: E731
+            tree = lambda: place.run("workers", "tree", "--url", url)  # noqa: E731
+            wait_until(lambda: same(tree().stdout) == same(shown), tree)
+            server.terminate()
+            self.assertEqual(server.wait(PATIENCE), 0)
 
 
 class ProcessTest(WorkersCase):
