@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -199,6 +200,9 @@ class Supervisor {
   Result<WorkerView> show(std::string_view path) const;
   /// All workers, parents before their children.
   std::vector<WorkerView> tree() const;
+  /// Their paths alone, in the same order, and how many there are by type and phase: much less work.
+  std::vector<std::string> paths() const;
+  std::map<std::string, std::map<Phase, std::size_t>> counts() const;
   SupervisorStats stats() const;
   const WorkerTypes& types() const;
 

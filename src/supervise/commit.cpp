@@ -2,7 +2,6 @@
 // What becomes durable, and what follows from it.
 #include <fmt/format.h>
 
-#include "supervise/commit.hpp"
 #include "supervise/core.hpp"
 
 namespace pawl {
@@ -74,7 +73,7 @@ void SupervisorCore::take(Node& node, const Instance& instance) {
                                            {"to", node.type->states[node.state].name},
                                            {"reason", node.data->reason}});
   tell_parent(node);
-  for (const auto& child : std::vector<NodePtr>(node.children)) map_state(*child);
+  for (const auto& child : std::vector<NodePtr>(node.children)) evaluate(*child);
 }
 
 /// An action has ended, durably. Called on the engine's thread.

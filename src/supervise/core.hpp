@@ -14,7 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "pawl/codec.hpp"
 #include "pawl/engine.hpp"
+#include "pawl/names.hpp"
 #include "pawl/supervisor.hpp"
 #include "supervise/application.hpp"
 #include "supervise/collectors.hpp"
@@ -42,6 +44,8 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   Result<void> restart(std::string_view path, std::string reason);
   Result<WorkerView> show(std::string_view path);
   std::vector<WorkerView> tree();
+  std::vector<std::string> paths();
+  std::map<std::string, std::map<Phase, std::size_t>> counts();
   SupervisorStats stats();
   DrainReport drain(Duration base);
   void force();
@@ -73,8 +77,11 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   void give_up_collecting(Node& node);
 
   // Commits (commit.cpp).
+  /// Sends an event to a worker; `after` runs on the lane when it is durable.
   template <class E>
-  void commit(Node& node, const E& event, After after = {});
+  void commit(Node& node, const E& event, After after = {}) {
+    send(node, type_name<E>(), encode(event), std::move(after));
+  }
   void send(Node& node, std::string_view event, Result<std::string> payload, After after);
   void committed(const NodePtr& node, Result<Instance> outcome, const After& after);
   void take(Node& node, const Instance& instance);
@@ -123,11 +130,12 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   void update(Node& parent, Node& child, const ChildSpec& spec);
   void give_birth(Node& parent, const ChildSpec& spec);
   void born(Node& parent, const std::string& name, Result<Instance> outcome);
-  void map_state(Node& child);
   void tell_parent(Node& node);
   std::optional<Intent> mapped_intent(const Node& parent, const Node& child) const;
 
   WorkerView view(const Node& node) const;
+  /// All but the top, parents before their children.
+  std::vector<const Node*> in_order() const;
   void continue_drain();
   std::size_t height(const Node& node) const;
 

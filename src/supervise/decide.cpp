@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "pawl/supervisor_kit.hpp"
-#include "supervise/commit.hpp"
 #include "supervise/core.hpp"
 
 namespace pawl {

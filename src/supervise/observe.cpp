@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "supervise/commit.hpp"
 #include "supervise/core.hpp"
 
 namespace pawl {

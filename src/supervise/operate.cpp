@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "supervise/commit.hpp"
 #include "supervise/core.hpp"
 
 namespace pawl {
@@ -151,20 +150,44 @@ Result<WorkerView> SupervisorCore::show(std::string_view path) {
   return found;
 }
 
+/// Not by recursion: a tree may be deep.
+std::vector<const SupervisorCore::Node*> SupervisorCore::in_order() const {
+  std::vector<const Node*> found;
+  found.reserve(all_.size());
+  std::vector<const Node*> ways{top_.get()};
+  while (!ways.empty()) {
+    const auto* node = ways.back();
+    ways.pop_back();
+    if (!node->is_top()) found.push_back(node);
+    for (auto child = node->children.rbegin(); child != node->children.rend(); ++child)
+      ways.push_back(child->get());
+  }
+  return found;
+}
+
 std::vector<WorkerView> SupervisorCore::tree() {
   std::vector<WorkerView> found;
   (void)on_lane([&] {
     found.reserve(all_.size());
-    // Not by recursion: a tree may be wide and its views are large.
-    std::vector<const Node*> ways;
-    for (auto child = top_->children.rbegin(); child != top_->children.rend(); ++child)
-      ways.push_back(child->get());
-    while (!ways.empty()) {
-      const auto* node = ways.back();
-      ways.pop_back();
-      found.push_back(view(*node));
-      for (auto child = node->children.rbegin(); child != node->children.rend(); ++child)
-        ways.push_back(child->get());
+    for (const auto* node : in_order()) found.push_back(view(*node));
+  });
+  return found;
+}
+
+std::vector<std::string> SupervisorCore::paths() {
+  std::vector<std::string> found;
+  (void)on_lane([&] {
+    found.reserve(all_.size());
+    for (const auto* node : in_order()) found.push_back(node->identity->path);
+  });
+  return found;
+}
+
+std::map<std::string, std::map<Phase, std::size_t>> SupervisorCore::counts() {
+  std::map<std::string, std::map<Phase, std::size_t>> found;
+  (void)on_lane([&] {
+    for (const auto* node : all_) {
+      if (!node->is_top()) ++found[node->type->name][node->phase()];
     }
   });
   return found;

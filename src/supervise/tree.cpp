@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 
-#include "supervise/commit.hpp"
 #include "supervise/core.hpp"
 
 namespace pawl {
@@ -304,10 +303,6 @@ std::optional<Intent> SupervisorCore::mapped_intent(const Node& parent, const No
     if (const auto intent = target_of(*child.type, target)) return *intent;
   }
   return child.data->mapped;
-}
-
-void SupervisorCore::map_state(Node& child) {
-  if (!child.gone) evaluate(child);
 }
 
 void SupervisorCore::tell_parent(Node& node) {

@@ -98,14 +98,13 @@ class WorkersSystem final : public System {
   std::optional<Page> page() override { return Page{.title = "Workers", .script = kPageScript}; }
 
   void write_metrics(Engine&, MetricsText& out) override {
-    std::map<std::pair<std::string, std::string>, double> counts;
-    for (const auto& type : supervisor_->types().all()) {
-      for (const auto phase : enum_values<Phase>) counts[{type->name, std::string(enum_name(phase))}] = 0;
-    }
-    for (const auto& worker : supervisor_->tree())
-      counts[{worker.identity.type, std::string(enum_name(worker.phase))}] += 1;
+    auto counts = supervisor_->counts();
     out.gauge("pawl_workers", "Workers by type and phase.");
-    for (const auto& [key, count] : counts) out.sample({{"type", key.first}, {"phase", key.second}}, count);
+    for (const auto& type : supervisor_->types().all()) {
+      for (const auto phase : enum_values<Phase>)
+        out.sample({{"type", type->name}, {"phase", std::string(enum_name(phase))}},
+                   static_cast<double>(counts[type->name][phase]));
+    }
     write_counters(supervisor_->stats(), out);
     out.gauge("pawl_workers_file_mistakes", "Mistakes in the file of workers.")
         .sample(static_cast<double>(file_->problems().size()));
@@ -177,11 +176,10 @@ class WorkersSystem final : public System {
     const auto ids = keeper_->list();
     if (!ids || ids->empty()) return;
     const auto applied = supervisor_->applied();
-    const auto tree = supervisor_->tree();
+    const auto paths = supervisor_->paths();
     // Only where it is sure that the tree was seen: nothing is done to processes on a guess.
-    if (!applied || (tree.empty() && !applied->first.children.empty())) return;
-    std::set<std::string, std::less<>> known;
-    for (const auto& worker : tree) known.insert(worker.identity.path);
+    if (!applied || (paths.empty() && !applied->first.children.empty())) return;
+    const std::set<std::string, std::less<>> known(paths.begin(), paths.end());
     std::set<std::string, std::less<>> strays;
     for (const auto& id : *ids) {
       if (known.contains(id)) continue;
