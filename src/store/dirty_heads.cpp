@@ -2,9 +2,23 @@
 #include "store/dirty_heads.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <tuple>
 
 namespace pawl {
+namespace {
+
+/// Two entries of one instance as one. A generation that began with either is still to be written.
+DirtyHead merged(const DirtyHead& a, const DirtyHead& b) {
+  const auto& [older, newer] = a.seq < b.seq ? std::tie(a, b) : std::tie(b, a);
+  auto both = newer;
+  if (older.begins == 0) return both;
+  both.begins = std::max(older.begins, newer.begins);
+  both.created_at = older.created_at;
+  return both;
+}
+
+}  // namespace
 
 void DirtyHeads::note(const EntryView& entry, Seq seq, std::int64_t machine) {
   batch_.push_back({.id = entry.id,
@@ -22,7 +36,7 @@ void DirtyHeads::note(const EntryView& entry, Seq seq, std::int64_t machine) {
 
 void DirtyHeads::note_found(DirtyHead head, std::string_view state) {
   head.state = state_number(state);
-  waiting_.push_back(head);
+  gather(head);
 }
 
 std::uint32_t DirtyHeads::state_number(std::string_view name) {
@@ -35,17 +49,44 @@ std::uint32_t DirtyHeads::state_number(std::string_view name) {
 }
 
 void DirtyHeads::take_batch() {
-  waiting_.insert(waiting_.end(), batch_.begin(), batch_.end());
+  for (const auto& head : batch_) gather(head);
   batch_.clear();
 }
 
+/// Where the instance is in the index, or would be.
+std::size_t DirtyHeads::probe(const InstanceId& id) const {
+  const auto mask = index_.size() - 1;
+  auto at = std::hash<InstanceId>{}(id)&mask;
+  while (index_[at] != 0 && waiting_[index_[at] - 1].id != id) at = (at + 1) & mask;
+  return at;
+}
+
+void DirtyHeads::grow_index() {
+  index_.assign(std::max<std::size_t>(2 * index_.size(), 64), 0);
+  for (std::size_t place = 0; place < waiting_.size(); ++place)
+    index_[probe(waiting_[place].id)] = static_cast<std::uint32_t>(place + 1);
+}
+
+/// Joins what waits for the next round.
+void DirtyHeads::gather(const DirtyHead& head) {
+  if (2 * (waiting_.size() + 1) > index_.size()) grow_index();
+  ++gathered_;
+  auto& place = index_[probe(head.id)];
+  if (place != 0) {
+    auto& known = waiting_[place - 1];
+    known = merged(known, head);
+    return;
+  }
+  waiting_.push_back(head);
+  place = static_cast<std::uint32_t>(waiting_.size());
+}
+
 void DirtyHeads::start_round(std::int64_t every, Seq newest) {
-  if (round_.empty() && static_cast<std::int64_t>(waiting_.size()) >= every) build_round(newest);
+  if (round_.empty() && gathered_ >= every) build_round(newest);
 }
 
 void DirtyHeads::start_full_round(Seq newest) {
-  const auto left = std::span(round_).subspan(position_);
-  waiting_.insert(waiting_.end(), left.begin(), left.end());
+  for (const auto& left : std::span(round_).subspan(position_)) gather(left);
   build_round(newest);
 }
 
@@ -64,27 +105,14 @@ void DirtyHeads::build_round(Seq newest) {
     places.push_back({prefix, static_cast<std::uint32_t>(places.size())});
   }
   std::ranges::sort(places, [&](const Place& a, const Place& b) {
-    if (a.prefix != b.prefix) return a.prefix < b.prefix;
-    const auto& left = waiting_[a.index];
-    const auto& right = waiting_[b.index];
-    return std::tie(left.id, left.seq) < std::tie(right.id, right.seq);
+    return a.prefix != b.prefix ? a.prefix < b.prefix : waiting_[a.index].id < waiting_[b.index].id;
   });
   round_.clear();
-  for (const auto place : places) {
-    const auto& head = waiting_[place.index];
-    if (round_.empty() || round_.back().id != head.id) {
-      round_.push_back(head);
-    } else {
-      auto& merged = round_.back();
-      const auto older = merged;
-      merged = head;
-      if (older.begins != 0) {
-        merged.begins = std::max(older.begins, head.begins);
-        merged.created_at = older.created_at;
-      }
-    }
-  }
+  round_.reserve(places.size());
+  for (const auto place : places) round_.push_back(waiting_[place.index]);
   waiting_.clear();
+  std::ranges::fill(index_, 0);
+  gathered_ = 0;
   position_ = 0;
   round_mark_ = newest;
   round_states_ = states_;

@@ -19,8 +19,8 @@
 
 namespace pawl {
 
-/// One instance's newest entry, as far as its head row shows it. Small: there is one per entry since the last
-/// round.
+/// One instance's newest entry, as far as its head row shows it. Small: there is one for each instance that
+/// changed since the last round.
 struct DirtyHead {
   InstanceId id;
   Seq seq = 0;
@@ -70,10 +70,16 @@ class DirtyHeads {
 
  private:
   std::uint32_t state_number(std::string_view name);
+  std::size_t probe(const InstanceId& id) const;
+  void gather(const DirtyHead& head);
+  void grow_index();
   void build_round(Seq newest);
 
   std::vector<DirtyHead> batch_;
-  std::vector<DirtyHead> waiting_;
+  std::vector<DirtyHead> waiting_;  ///< one for each instance
+  std::vector<std::uint32_t>
+      index_;                  ///< of these by their ids, with open addressing; 0: free, else place + 1
+  std::int64_t gathered_ = 0;  ///< entries that these stand for
   std::vector<DirtyHead> round_;
   std::size_t position_ = 0;
   Seq round_mark_ = 0;
