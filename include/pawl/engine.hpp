@@ -227,6 +227,8 @@ class Engine {
   std::vector<PoolStatus> pools() const;
   EngineStats stats() const;
   std::vector<const Definition*> definitions() const;
+  /// The one of that name, present or former; null where there is none.
+  const Definition* definition(std::string_view machine) const;
 
   /// Cuts the log and forgets finished instances as the options say, now.
   Result<void> retain();

@@ -38,6 +38,8 @@ namespace {
 namespace json = boost::json;
 using Node = JsonNode;
 
+constexpr std::size_t kUsualText = 256;  // one allocation for most values
+
 const Node& node(const void* pointer) { return *static_cast<const Node*>(pointer); }
 std::string_view text_of(const Node& node) { return {node.text, node.size}; }
 
@@ -354,6 +356,7 @@ std::optional<JsonValue> JsonValue::find(std::string_view key, std::size_t likel
 
 std::string JsonValue::to_text() const {
   std::string out;
+  out.reserve(kUsualText);
   append(out, node(node_));
   return out;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <exception>
 
@@ -14,23 +15,33 @@ namespace pawl::server {
 namespace {
 
 constexpr std::size_t kMostParameters = 64;
+constexpr std::size_t kMostSegments = 15;  // of a route
 
-std::vector<std::string> split_path(std::string_view path) {
-  std::vector<std::string> segments;
-  while (!path.empty()) {
-    path.remove_prefix(1);  // the slash
-    const auto slash = std::min(path.find('/'), path.size());
-    segments.emplace_back(path.substr(0, slash));
-    path = path.substr(slash);
+/// The parts of a path, which it views. One with too many fits no route.
+class Segments {
+ public:
+  explicit Segments(std::string_view path) {
+    while (!path.empty() && count_ < parts_.size()) {
+      path.remove_prefix(1);  // the slash
+      const auto slash = std::min(path.find('/'), path.size());
+      parts_[count_++] = path.substr(0, slash);
+      path = path.substr(slash);
+    }
   }
-  return segments;
-}
+  const std::string_view* begin() const { return parts_.data(); }
+  const std::string_view* end() const { return parts_.data() + count_; }
+  std::size_t size() const { return count_; }
+
+ private:
+  std::array<std::string_view, kMostSegments + 1> parts_;
+  std::size_t count_ = 0;
+};
 
 bool is_parameter(std::string_view segment) { return segment.starts_with('{') && segment.ends_with('}'); }
 
 /// A parameter of the template matches one segment that is not empty.
-bool fits(const std::vector<std::string>& pattern, const std::vector<std::string>& path) {
-  return std::ranges::equal(pattern, path, [](const std::string& want, const std::string& given) {
+bool fits(const std::vector<std::string>& pattern, const Segments& path) {
+  return std::ranges::equal(pattern, path, [](const std::string& want, std::string_view given) {
     return is_parameter(want) ? !given.empty() : want == given;
   });
 }
@@ -152,7 +163,12 @@ Result<void> Router::add(http::Route route) {
     return fail(Code::invalid_argument, fmt::format("the route {} ({} {}) is there already", route.id,
                                                     http::name(route.method), route.path));
   }
-  auto segments = split_path(route.path);
+  const Segments parts(route.path);
+  if (parts.size() > kMostSegments) {
+    return fail(Code::invalid_argument,
+                fmt::format("the route {} has a path of more than {} segments", route.id, kMostSegments));
+  }
+  std::vector<std::string> segments(parts.begin(), parts.end());
   entries_.push_back({std::move(route), std::move(segments), std::make_unique<RouteCounters>()});
   return {};
 }
@@ -161,38 +177,45 @@ Result<Router::Match> Router::find(const http::Request& request) const {
   if (!request.path.starts_with('/')) {
     return fail(Code::malformed_request, "the target of the request is not a path");
   }
-  const auto path = split_path(request.path);
-  std::string allowed;
+  const Segments path(request.path);
   const Entry* best = nullptr;
   for (const auto& entry : entries_) {
-    if (!fits(entry.segments, path)) continue;
-    if (entry.route.method == request.method) {
-      // A literal segment is better than a parameter, wherever the two routes differ first.
-      if (best == nullptr || std::ranges::lexicographical_compare(entry.segments, best->segments, {},
-                                                                  is_parameter, is_parameter)) {
-        best = &entry;
-      }
+    if (entry.route.method != request.method || !fits(entry.segments, path)) continue;
+    // A literal segment is better than a parameter, wherever the two routes differ first.
+    if (best == nullptr || std::ranges::lexicographical_compare(entry.segments, best->segments, {},
+                                                                is_parameter, is_parameter)) {
+      best = &entry;
     }
-    if (!allowed.empty()) allowed += ", ";
-    allowed += http::name(entry.route.method);
   }
-  if (best == nullptr && allowed.empty()) {
-    return fail(Code::unknown_route, fmt::format("nothing is served at {}; /v1/openapi.json lists the paths",
-                                                 request.path.substr(0, 128)));
-  }
-  if (best == nullptr) {
-    return fail(Code::method_not_allowed, fmt::format("{} takes {}", request.path.substr(0, 128), allowed),
-                {{"allow", allowed}});
-  }
+  if (best == nullptr) return fail(no_route(request));
   Match match{.entry = best, .parameters = {}};
+  match.parameters.reserve(path.size());
   for (std::size_t i = 0; i < path.size(); ++i) {
-    const auto& want = best->segments[i];
+    const std::string_view want = best->segments[i];
     if (!is_parameter(want)) continue;
-    auto value = decode_percent(path[i], false);
+    auto value = decode_percent(path.begin()[i], false);
     if (!value) return fail(bad_escape("path"));
     match.parameters.emplace_back(want.substr(1, want.size() - 2), *std::move(value));
   }
   return match;
+}
+
+/// Why nothing takes it: other methods do, or nothing is there at all.
+Error Router::no_route(const http::Request& request) const {
+  const Segments path(request.path);
+  std::string allowed;
+  for (const auto& entry : entries_) {
+    if (!fits(entry.segments, path)) continue;
+    if (!allowed.empty()) allowed += ", ";
+    allowed += http::name(entry.route.method);
+  }
+  if (allowed.empty()) {
+    return {Code::unknown_route, fmt::format("nothing is served at {}; /v1/openapi.json lists the paths",
+                                             request.path.substr(0, 128))};
+  }
+  return {Code::method_not_allowed,
+          fmt::format("{} takes {}", request.path.substr(0, 128), allowed),
+          {{"allow", allowed}}};
 }
 
 Result<void> Router::prepare(http::Request& request, const http::Route& route) const {
@@ -242,15 +265,9 @@ void Router::handle(http::Request request, std::move_only_function<void(http::Re
   const auto& entry = *match->entry;
   request.parameters = std::move(match->parameters);
   const auto prepared = prepare(request, entry.route);
-  std::shared_ptr<http::Request> audited;  // what the audit tells of it
-  if (audit_ && entry.route.audited && entry.route.method != http::Method::get) {
-    audited = std::make_shared<http::Request>(http::Request{.method = request.method,
-                                                            .path = request.path,
-                                                            .remote = request.remote,
-                                                            .parameters = request.parameters,
-                                                            .user = request.user});
-  }
-  auto finish = [this, &entry, ticket = begin(), begun, audited = std::move(audited),
+  const auto held = std::make_shared<http::Request>(std::move(request));
+  const bool audited = audit_ && entry.route.audited && entry.route.method != http::Method::get;
+  auto finish = [this, &entry, ticket = begin(), begun, audited = audited ? held : nullptr,
                  reply = std::move(reply)](Result<http::Response> outcome) mutable {
     if (!outcome && status_of(outcome.error().code()) == 500) {
       log_.error("a request failed", {{"route", entry.route.id}, {"error", outcome.error().to_string()}});
@@ -261,18 +278,20 @@ void Router::handle(http::Request request, std::move_only_function<void(http::Re
     reply(std::move(response));
   };
   if (!prepared) return finish(fail(prepared.error()));
-  run(entry, std::move(request), std::move(finish));
+  run(entry, held, std::move(finish));
 }
 
-void Router::run(const Entry& entry, http::Request request, http::Reply reply) {
-  if (entry.route.run_fast) return reply(guarded(entry.route.run_fast, request));
-  if (entry.route.run_async) return entry.route.run_async(request, std::move(reply));
+void Router::run(const Entry& entry, const std::shared_ptr<http::Request>& request, http::Reply reply) {
+  if (entry.route.run_fast) return reply(guarded(entry.route.run_fast, *request));
+  if (entry.route.run_async) {
+    entry.route.run_async(*request, std::move(reply));
+    request->body = {};  // the audit, which may be waiting for the answer, does not read it
+    return;
+  }
   // A refused job is destroyed with what it holds, so the answer is kept outside of it.
   const auto answer = std::make_shared<http::Reply>(std::move(reply));
-  const auto submitted =
-      workers_->submit([&entry, answer, request = std::move(request)](const std::stop_token&) {
-        (*answer)(guarded(entry.route.run, request));
-      });
+  const auto submitted = workers_->submit(
+      [&entry, answer, request](const std::stop_token&) { (*answer)(guarded(entry.route.run, *request)); });
   if (!submitted) (*answer)(fail(submitted.error()));
 }
 

@@ -80,9 +80,10 @@ class Router {
     http::Pairs parameters;
   };
   Result<Match> find(const http::Request& request) const;
+  Error no_route(const http::Request& request) const;
   Result<void> prepare(http::Request& request, const http::Route& route) const;
   std::shared_ptr<void> begin();
-  void run(const Entry& entry, http::Request request, http::Reply reply);
+  void run(const Entry& entry, const std::shared_ptr<http::Request>& request, http::Reply reply);
 
   struct Running {
     std::mutex mutex;

@@ -16,15 +16,9 @@ namespace {
 constexpr std::size_t kMostPage = 1000;
 constexpr std::size_t kMostScanned = 20'000;  // instances looked at for one page of a key's prefix
 
-const Definition* find_definition(const Engine& engine, std::string_view machine) {
-  const auto all = engine.definitions();
-  const auto found = std::ranges::find(all, machine, &Definition::name);
-  return found == all.end() ? nullptr : *found;
-}
-
 Result<http::Response> instance_response(const Engine& engine, const Instance& instance, int status) {
   JsonWriter out;
-  write_instance(out, instance, find_definition(engine, instance.machine));
+  write_instance(out, instance, engine.definition(instance.machine));
   PAWL_TRY(auto response, http::json(out.take(), status));
   response.headers.emplace_back("ETag", etag(instance));
   if (status == 201) {
@@ -54,7 +48,7 @@ Result<ListQuery> list_query(const Engine& engine, const http::Request& request)
   PAWL_TRY(query.changed_after, time_parameter(request, "changed_after"));
   PAWL_TRY(query.changed_before, time_parameter(request, "changed_before"));
   PAWL_TRY(query.finished, boolean_parameter(request, "finished"));
-  const auto* definition = find_definition(engine, query.machine);
+  const auto* definition = engine.definition(query.machine);
   if (definition != nullptr && !query.state.empty()) PAWL_CHECK(definition->find_state(query.state));
   return query;
 }
@@ -87,7 +81,7 @@ Result<http::Response> list_instances(const Engine& engine, const http::Request&
   out.begin_object().key("instances").begin_array();
   for (const auto& instance : page.instances) {
     if (instance.machine.starts_with(http::kPrivateMachines)) continue;
-    write_instance(out, instance, find_definition(engine, instance.machine));
+    write_instance(out, instance, engine.definition(instance.machine));
   }
   out.end_array();
   if (!page.next.empty()) out.key("next").string(page.next);

@@ -459,6 +459,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     const auto mark = target.find('?');
     request.path = target.substr(0, mark);
     if (mark != std::string_view::npos) request.query = target.substr(mark + 1);
+    request.headers.reserve(8);
     for (const auto& field : message) request.headers.emplace_back(field.name_string(), field.value());
     request.body = std::move(message.body());
     return request;

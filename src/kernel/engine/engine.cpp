@@ -180,6 +180,12 @@ std::vector<const Definition*> Engine::definitions() const {
   return all;
 }
 
+const Definition* Engine::definition(std::string_view machine) const {
+  const auto& registry = core_->registry();
+  const auto number = registry.number(machine);
+  return number ? &registry.definition(*number) : nullptr;
+}
+
 Result<void> Engine::retain() { return core_->retain(); }
 
 Result<void> Engine::backup(const std::string& path, const std::function<void(double)>& progress) const {

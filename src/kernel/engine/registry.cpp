@@ -30,9 +30,13 @@ Registry::Registry(Machines machines) : machines_(std::move(machines)) {
   }
 }
 
-Result<std::uint16_t> Registry::find(std::string_view name) const {
+std::optional<std::uint16_t> Registry::number(std::string_view name) const {
   const auto found = by_name_.find(name);
-  if (found != by_name_.end()) return found->second;
+  return found != by_name_.end() ? std::optional(found->second) : std::nullopt;
+}
+
+Result<std::uint16_t> Registry::find(std::string_view name) const {
+  if (const auto found = number(name)) return *found;
   std::vector<std::string_view> known;
   for (const auto& entry : machines_.entries()) known.push_back(entry.definition.name);
   return fail(Code::unknown_machine,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -24,6 +25,8 @@ class Registry {
 
   /// The machine's number by its present or a former name. Error: `unknown_machine`, with the known names.
   Result<std::uint16_t> find(std::string_view name) const;
+  /// The same, or nothing.
+  std::optional<std::uint16_t> number(std::string_view name) const;
 
   /// The same for what a store holds: unknown names get a number too.
   std::uint16_t intern_machine(std::string_view stored_name);
