@@ -23,7 +23,7 @@ using testing::IsEmpty;
 #ifdef NDEBUG
 constexpr std::size_t kStride = 1;
 #else
-constexpr std::size_t kStride = 11;
+constexpr std::size_t kStride = 23;
 #endif
 constexpr std::uint64_t kTransitions = 1000;
 

@@ -92,7 +92,7 @@ TEST_F(EngineThreads, ASubscriberThatWaitsIsWokenOnlyForEntriesItHasNotSeen) {
     }
   });
   auto subscription = engine->subscribe("begin").value();
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < 500; ++round) {
     // Polling sees a batch at the earliest, before others are woken for it.
     while (subscription.poll().value().empty()) std::this_thread::yield();
     ASSERT_FALSE(subscription.next().value().empty()) << "round " << round;

@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <fstream>
 #include <ranges>
+#include <sstream>
+#include <utility>
 
 #include "images/backend/dm.hpp"
 #include "images/backend/loop.hpp"
@@ -190,8 +192,9 @@ void write_text(const std::string& path, std::string_view text) {
 }
 
 std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return std::move(text).str();
 }
 
 }  // namespace pawl::images::pools
