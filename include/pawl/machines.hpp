@@ -85,6 +85,9 @@ struct WorkOptions {
   std::optional<Duration>
       timeout{};       ///< per attempt; then the handler is asked to stop and the attempt failed
   std::string pool{};  ///< the permit pool that limits it; empty: the engine's workers alone
+  /// Where an attempt ignores that its time is over, its permit is free again. Otherwise what the pool stands
+  /// for counts as used until the handler has returned.
+  bool overdue_frees_permit = false;
   FailureReply
       failed{};  ///< what to send when no retry is left; by default the work is only logged as failed
   /// The work is not run here: somebody claims it (`Engine::claim`) and keeps it as long as each heartbeat

@@ -98,6 +98,9 @@ class Workers {
   /// Queues a job. The returned source asks this one job to stop; dropping it has no effect. An exception
   /// that leaves the job ends the process: catch inside the job. Errors: `overloaded`, `stopped`.
   virtual Result<std::stop_source> submit(Job job) = 0;
+
+  /// So many jobs may run at the same time from now on, at least 1. Those that run beyond it go on.
+  virtual void resize(std::size_t threads) = 0;
 };
 
 /// Clock, randomness, lanes and workers. Thread-safe. Outlives everything opened from it.

@@ -58,6 +58,7 @@ class ThreadWorkers final : public Workers {
   ~ThreadWorkers() override;
 
   Result<std::stop_source> submit(Job job) override;
+  void resize(std::size_t threads) override;
 
  private:
   struct Entry {
@@ -65,14 +66,16 @@ class ThreadWorkers final : public Workers {
     std::stop_source stop;
   };
 
+  void start_thread();
   void run(std::size_t index);
 
   const std::string name_;
-  const Options options_;
+  const std::size_t most_queued_;
   std::mutex mutex_;
   std::condition_variable wake_;
+  std::size_t most_busy_;
   std::deque<Entry> queue_;
-  std::size_t unfinished_ = 0;  // queued and running
+  std::size_t busy_ = 0;
   std::size_t idle_ = 0;
   bool stopping_ = false;
   std::vector<std::stop_source> running_;  // by thread index

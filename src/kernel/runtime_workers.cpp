@@ -7,11 +7,8 @@
 namespace pawl::detail {
 
 ThreadWorkers::ThreadWorkers(std::string name, Options options)
-    : name_(std::move(name)),
-      options_(options),
-      running_(options.threads, std::stop_source{std::nostopstate}) {
+    : name_(std::move(name)), most_queued_(options.queue), most_busy_(options.threads) {
   PAWL_ASSERT(options.threads > 0, "workers have at least one thread", name_);
-  threads_.reserve(options.threads);
 }
 
 ThreadWorkers::~ThreadWorkers() {
@@ -39,22 +36,36 @@ Result<std::stop_source> ThreadWorkers::submit(Job job) {
   if (stopping_) {
     return fail(Code::stopped, "the workers are being destroyed and take no new job", {{"workers", name_}});
   }
-  if (unfinished_ >= options_.threads + options_.queue) {
+  if (busy_ + queue_.size() >= most_busy_ + most_queued_) {
     return fail(Code::overloaded,
                 fmt::format("{} jobs run and {} wait; try again when one has ended, or open the workers with "
                             "more threads or a longer queue",
-                            options_.threads, options_.queue),
+                            most_busy_, most_queued_),
                 {{"workers", name_}});
   }
   std::stop_source stop;
   queue_.push_back({std::move(job), stop});
-  ++unfinished_;
   if (queue_.size() <= idle_) {
     wake_.notify_one();
-  } else if (threads_.size() < options_.threads) {
-    threads_.emplace_back([this, index = threads_.size()] { run(index); });
+  } else if (threads_.size() < most_busy_) {
+    start_thread();
   }
   return stop;
+}
+
+void ThreadWorkers::resize(std::size_t threads) {
+  PAWL_ASSERT(threads > 0, "workers have at least one thread", name_);
+  const std::lock_guard lock(mutex_);
+  most_busy_ = threads;
+  if (stopping_) return;
+  for (auto waiting = queue_.size(); waiting > idle_ && threads_.size() < most_busy_; --waiting)
+    start_thread();
+  wake_.notify_all();
+}
+
+void ThreadWorkers::start_thread() {
+  running_.emplace_back(std::nostopstate);
+  threads_.emplace_back([this, index = threads_.size()] { run(index); });
 }
 
 void ThreadWorkers::run(std::size_t index) {
@@ -62,9 +73,10 @@ void ThreadWorkers::run(std::size_t index) {
   std::unique_lock lock(mutex_);
   for (;;) {
     ++idle_;
-    wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    wake_.wait(lock, [this] { return stopping_ || (!queue_.empty() && busy_ < most_busy_); });
     --idle_;
     if (queue_.empty()) return;  // stopping, and the rest was dropped
+    ++busy_;
     {
       Entry entry = std::move(queue_.front());
       queue_.pop_front();
@@ -73,7 +85,7 @@ void ThreadWorkers::run(std::size_t index) {
       entry.job(entry.stop.get_token());
     }  // what the job owns goes before its place is free
     lock.lock();
-    --unfinished_;
+    --busy_;
   }
 }
 

@@ -4,6 +4,7 @@
 // The inside of a simulation: processes with their lanes and workers, and the scheduler that picks among
 // them. Whoever has the baton owns all of this, so nothing here is locked.
 
+#include <algorithm>
 #include <deque>
 #include <exception>
 #include <map>
@@ -85,14 +86,15 @@ class SimWorkers final : public Workers {
   ~SimWorkers() override;
 
   Result<std::stop_source> submit(Job job) override;
+  void resize(std::size_t threads) override { options_.threads = threads; }
 
  private:
   friend class Core;
-  std::size_t free_threads() const { return options_.threads - running_.size(); }
+  std::size_t free_threads() const { return options_.threads - std::min(options_.threads, running_.size()); }
 
   Node& node_;
   const std::string label_;
-  const Options options_;
+  Options options_;
   std::uint64_t submitted_ = 0;
   bool stopping_ = false;
   std::deque<std::unique_ptr<SimJob>> queued_;

@@ -61,6 +61,7 @@ void SupervisorCore::add_machines(Machines& machines) {
                          .options = {.retry = kNever,
                                      .timeout = action.timeout,
                                      .pool = std::string(Supervisor::kPool),
+                                     .overdue_frees_permit = true,
                                      .failed = std::move(ended),
                                      .again_after_crash = 3,
                                      .settled = [core = weak_from_this()](const Instance& instance) {

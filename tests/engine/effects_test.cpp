@@ -19,6 +19,7 @@ struct Bank {
   std::vector<std::uint32_t> attempts;
   int failures = 0;   // calls that fail before one succeeds
   bool hang = false;  // wait for the stop token
+  int deaf = 0;       // so many calls do not even look at it
 };
 
 class EffectsTest : public testing::Test {
@@ -31,6 +32,10 @@ class EffectsTest : public testing::Test {
         [this](const WorkContext& context, const Charge& charge) -> Result<Reply> {
           bank.requests.push_back(context.request_id());
           bank.attempts.push_back(context.attempt);
+          if (bank.deaf-- > 0) {
+            world->process().wait(deaf_return);
+            return fail(Code::cancelled, "too late");
+          }
           if (bank.hang) {
             Gate never;
             while (!context.stop.stop_requested()) world->process().wait(never, 1s);
@@ -65,6 +70,7 @@ class EffectsTest : public testing::Test {
   Order state(std::string_view key) { return (*world)->get<order>(key).value().state; }
 
   Bank bank;
+  Gate deaf_return;
   WorkOptions options{.retry = {.retries = 2, .first = 10s, .jitter = Jitter::none},
                       .failed = on_failure<ChargeFailed>()};
   std::optional<World> world;
@@ -182,6 +188,64 @@ TEST_F(EffectsTest, WorkThatTakesTooLongIsAskedToStopAndFails) {
   ASSERT_TRUE(run()->create<order>("o"));
   ASSERT_TRUE(run()->send<order>("o", Place{}));
   EXPECT_THAT(run()->wait<order>("o", 2h, Order::failed).value().data.why, HasSubstr("took too long"));
+}
+
+TEST_F(EffectsTest, WorkThatDoesNotStopIsGivenUpAndItsThreadReplaced) {
+  options.timeout = 5s;
+  options.retry = kNever;
+  begin({.workers = 2});
+  bank.deaf = 2;
+  place_orders(3);
+  EXPECT_EQ(state("o2"), Order::placed);
+  run().simulation().run_for(10s);
+  EXPECT_EQ(state("o0"), Order::failed);
+  EXPECT_EQ(state("o1"), Order::failed);
+  EXPECT_EQ(state("o2"), Order::paid);
+  deaf_return.open();
+  run().simulation().run_for(1s);
+  EXPECT_EQ(state("o0"), Order::failed) << "what it returns is dropped";
+}
+
+TEST_F(EffectsTest, AsManyThreadsAreReplacedAsThereAreAndNoMore) {
+  options.timeout = 5s;
+  options.retry = kNever;
+  begin({.workers = 1});
+  bank.deaf = 2;
+  place_orders(3);
+  run().simulation().run_for(20min);
+  EXPECT_EQ(state("o1"), Order::failed);
+  EXPECT_EQ(state("o2"), Order::placed);
+  deaf_return.open();
+  run().simulation().run_for(1s);
+  EXPECT_EQ(state("o2"), Order::paid);
+}
+
+TEST_F(EffectsTest, WorkThatDoesNotStopKeepsThePermitOfItsPool) {
+  options = {.retry = kNever, .timeout = 5s, .pool = "till", .failed = on_failure<ChargeFailed>()};
+  begin({.workers = 4, .pools = {{"till", 1}}});
+  bank.deaf = 1;
+  place_orders(2);
+  run().simulation().run_for(10s);
+  EXPECT_EQ(state("o0"), Order::failed);
+  EXPECT_EQ(state("o1"), Order::placed);
+  deaf_return.open();
+  run().simulation().run_for(1s);
+  EXPECT_EQ(state("o1"), Order::paid);
+}
+
+TEST_F(EffectsTest, WorkThatDoesNotStopFreesThePermitOfItsPoolWhereItIsToldTo) {
+  options = {.retry = kNever,
+             .timeout = 5s,
+             .pool = "till",
+             .overdue_frees_permit = true,
+             .failed = on_failure<ChargeFailed>()};
+  begin({.workers = 4, .pools = {{"till", 1}}});
+  bank.deaf = 1;
+  place_orders(2);
+  run().simulation().run_for(10s);
+  EXPECT_EQ(state("o0"), Order::failed);
+  EXPECT_EQ(state("o1"), Order::paid);
+  deaf_return.open();
 }
 
 TEST_F(EffectsTest, ATimerFiresOnceItsTimeHasCome) {

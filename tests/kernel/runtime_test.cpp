@@ -363,6 +363,23 @@ TEST(Workers, RefuseTheJobBeyondTheQueueAndTakeOneAgainWhenThereIsRoom) {
   EXPECT_TRUE(workers->submit([](std::stop_token) {}));
 }
 
+TEST(Workers, RunMoreJobsAtTheSameTimeOnceTheyAreResized) {
+  ThreadRuntime runtime;
+  Gate hanging;
+  Gate other;
+  const auto workers = runtime.open_workers("io", {.threads = 1, .queue = 2});
+  ASSERT_TRUE(workers->submit([&](std::stop_token) { runtime.wait(hanging); }));
+  ASSERT_TRUE(workers->submit([&](std::stop_token) { other.open(); }));
+  workers->resize(2);
+  runtime.wait(other);
+  workers->resize(1);
+  Gate last;
+  ASSERT_TRUE(workers->submit([&](std::stop_token) { last.open(); }));
+  EXPECT_FALSE(last.is_open()) << "one runs already";
+  hanging.open();
+  runtime.wait(last);
+}
+
 TEST(Workers, RunQueuedJobsOfOneThreadInOrder) {
   ThreadRuntime runtime;
   std::vector<int> order;

@@ -105,6 +105,26 @@ TEST(Supervisor, AnActionThatACrashCutOffIsRunAgainUnderTheSameNumber) {
   EXPECT_EQ(plant.motors["a"].orders[0], plant.motors["a"].orders[1]);
 }
 
+TEST(Supervisor, ActionsThatHangDoNotKeepOthersFromTheirs) {
+  Plant plant;
+  pawl::SupervisorKit kit(plant_setup(plant));
+  pawl::Gate repaired;
+  plant.while_starting = [&](std::string_view path) {
+    if (path.starts_with("bad")) (void)kit.process().wait(repaired);
+  };
+  pawl::TreeSpec tree;
+  for (int i = 0; i < 8; ++i) tree.children.push_back(pump("bad-" + std::to_string(i)));
+  kit.supervisor().apply(tree).value();
+  kit.advance(2s);
+  tree.children.push_back(pump("good"));
+  kit.supervisor().apply(tree).value();
+  kit.advance(2s);
+  EXPECT_FALSE(plant.motors["good"].turning) << "all hands are busy";
+  EXPECT_TRUE(kit.wait_for("good", "Running"));
+  repaired.open();
+  EXPECT_TRUE(kit.wait_for("bad-0", "Running"));
+}
+
 TEST(Supervisor, AnActionThatCrashesTheProgramEachTimeIsGivenUpAndDecidedAnew) {
   Plant plant;
   pawl::SupervisorKit kit(plant_setup(plant));

@@ -166,6 +166,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
     std::uint32_t attempt = 0;
     bool timed_out = false;
     bool abandoned = false;  // does not stop, and counts as failed already
+    bool replaced = false;   // another thread does what its own would
     bool again = false;      // the next attempt waits for its end
     std::optional<TimerId> timeout{};
     std::optional<TimerId> lease{};  // it runs elsewhere
@@ -282,12 +283,14 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void limit_time(const WorkKey& key, std::uint32_t attempt, Duration timeout);
   void work_timed_out(WorkKey key, std::uint32_t attempt);
   void work_overdue(WorkKey key, std::uint32_t attempt);
+  void replace_threads(std::ptrdiff_t more);
   void stop_work(const WorkKey& key, std::uint16_t machine, const WorkRecord& work);
   void work_gone(const WorkKey& key);
   void retry_later(const InstanceId& id, std::uint16_t machine, const WorkRecord& work);
   void reserve_permits(Batch& batch, Draft& draft, const Change& change);
   void request_permit(const WorkKey& key, std::uint16_t machine, const std::string& name);
-  void forget_permits(std::span<const WorkKey> keys);
+  enum class Pools : std::uint8_t { all, own };  // own: those of work that names none
+  void forget_permits(std::span<const WorkKey> keys, Pools which = Pools::all);
   void granted(const PermitChanges& changes);
   void begin_attempt(const WorkKey& key);
   void not_begun(const WorkKey& key);
@@ -375,6 +378,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::optional<TimerId> timer_wake_;
   std::optional<Instant> timer_wake_at_;
   std::unordered_map<WorkKey, RunningWork, WorkKeyHash> running_;
+  std::size_t replaced_ = 0;  // threads whose handlers do not stop
   std::map<std::pair<std::uint16_t, std::string>, std::deque<WorkKey>> offers_;  // first in, first out
   std::set<WorkKey> offered_;
   std::map<WorkKey, Claimer> claiming_;  // until their attempt has begun

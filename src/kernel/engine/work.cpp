@@ -186,7 +186,8 @@ void EngineCore::work_timed_out(WorkKey key, std::uint32_t attempt) {
 }
 
 /// The handler ignores that it was asked to stop. The instance need not wait for it, but the next attempt
-/// does: two of them never run at once.
+/// does: two of them never run at once. Nor does other work wait for its thread, which is replaced, unless
+/// too many hang.
 void EngineCore::work_overdue(WorkKey key, std::uint32_t attempt) {
   const auto found = running_.find(key);
   if (found == running_.end() || found->second.attempt != attempt) return;
@@ -194,12 +195,24 @@ void EngineCore::work_overdue(WorkKey key, std::uint32_t attempt) {
   found->second.abandoned = true;
   const auto* head = heads_.find(key.first);
   const auto* work = find_work(head, key.second);
+  if (replaced_ < options_.workers) {
+    found->second.replaced = true;
+    replace_threads(1);
+    const auto* handler = work != nullptr ? handler_of(head->machine, work->name) : nullptr;
+    const bool all = handler != nullptr && handler->options.overdue_frees_permit;
+    forget_permits(std::span(&key, 1), all ? Pools::all : Pools::own);
+  }
   if (work == nullptr || work->attempt != attempt) return;
   attempt_failed(key, head->machine, *work,
                  Error(Code::timed_out, fmt::format("attempt {} of work \"{}\" took too long and does not "
                                                     "stop",
                                                     attempt, work->name)),
                  {});
+}
+
+void EngineCore::replace_threads(std::ptrdiff_t more) {
+  replaced_ += static_cast<std::size_t>(more);
+  workers_->resize(std::max<std::size_t>(options_.workers, 1) + replaced_);
 }
 
 /// Leaves what a handler has returned to the lane, which takes what several have returned at once.
@@ -231,6 +244,7 @@ void EngineCore::work_returned(WorkKey key, std::uint16_t machine, std::uint32_t
     timed_out = found->second.timed_out;
     abandoned = found->second.abandoned;
     again = found->second.again;
+    if (found->second.replaced) replace_threads(-1);
     if (found->second.timeout) lane_->cancel(*found->second.timeout);
     if (found->second.lease) lane_->cancel(*found->second.lease);
     running_.erase(found);
@@ -363,7 +377,7 @@ void EngineCore::request_permit(const WorkKey& key, std::uint16_t machine, const
   granted(changes);
 }
 
-void EngineCore::forget_permits(std::span<const WorkKey> keys) {
+void EngineCore::forget_permits(std::span<const WorkKey> keys, Pools which) {
   PermitChanges changes;
   {
     const std::lock_guard lock(pools_mutex_);
@@ -371,6 +385,7 @@ void EngineCore::forget_permits(std::span<const WorkKey> keys) {
       const HolderName holder(key);
       for (auto& [name, pool] : pools_) {
         if (!pool.knows(holder.view())) continue;
+        if (which == Pools::own && name != kThreads && name != kAhead) continue;
         auto freed = pool.forget(holder.view()).value();
         std::ranges::move(freed, std::back_inserter(changes));
       }
