@@ -64,7 +64,9 @@ Result<void> Audit::read_notes() {
   file.seekg(static_cast<std::streamoff>(notes_read_));
   for (std::string line; std::getline(file, line) && !file.eof();) {
     notes_read_ += line.size() + 1;
-    if (!notes_.insert(line).second) problem("an attempt was made twice: " + line);
+    if (notes_.insert(line).second) continue;
+    ++findings_.doubled;
+    problem("an attempt was made twice: " + line);
   }
   return {};
 }

@@ -18,7 +18,7 @@ namespace pawl::crash {
 
 struct Findings {
   std::int64_t lost = 0;     // acknowledged, but not there
-  std::int64_t doubled = 0;  // there more than once
+  std::int64_t doubled = 0;  // there, or done, more than once
   std::vector<std::string> problems;
   bool sound() const { return problems.empty(); }
 };
