@@ -43,6 +43,13 @@ class RandomTree {
     return made;
   }
 
+  /// Without the begin of a template's expression, which would have to be one.
+  std::string config() {
+    auto made = text();
+    for (auto at = made.find("{{"); at != std::string::npos; at = made.find("{{")) made.erase(at, 1);
+    return made;
+  }
+
   std::string name() {
     return one_of<std::string>({"IP", "PORT", "null", "true", "y", "Null", "_", "x1", "location_path"});
   }
@@ -95,7 +102,7 @@ class RandomTree {
     ChildSpec made;
     made.name = one_of<std::string>({"pump-", "5", "null.", "-", "true"}) + std::to_string(number);
     made.worker_type = one_of<std::string>({"pump", "mqtt_client", "null", "12", "a: b"});
-    made.user_spec = {.config = text(), .variables = variables()};
+    made.user_spec = {.config = config(), .variables = variables()};
     if (upto(1) == 1) made.state_mapping["Running"] = one_of<std::string>({"run", "park", "Up", "true"});
     if (upto(1) == 1) made.state_mapping["Stopped"] = "park";
     made.enabled = upto(1) == 1;
