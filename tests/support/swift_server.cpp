@@ -141,6 +141,7 @@ SwiftServer::Answer SwiftServer::request(const std::string& method, const std::s
   curl_easy_setopt(easy.get(), CURLOPT_URL, url.c_str());
   curl_easy_setopt(easy.get(), CURLOPT_PATH_AS_IS, 1L);
   curl_easy_setopt(easy.get(), CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(easy.get(), CURLOPT_TIMEOUT, 60L);
   if (method == "PUT" || method == "POST") {
     curl_easy_setopt(easy.get(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
     curl_easy_setopt(easy.get(), CURLOPT_POSTFIELDS, body.data() == nullptr ? "" : body.data());
