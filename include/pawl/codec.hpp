@@ -33,11 +33,11 @@ template <class T>
 struct Required {
   T value{};
   constexpr Required() = default;
-  constexpr Required(T from) : value(std::move(from)) {}
+  constexpr explicit(false) Required(T from) : value(std::move(from)) {}
   template <class U>
     requires(std::constructible_from<T, U> && !std::same_as<std::remove_cvref_t<U>, Required>)
-  constexpr Required(U&& from) : value(std::forward<U>(from)) {}
-  constexpr operator const T&() const { return value; }
+  constexpr explicit(false) Required(U&& from) : value(std::forward<U>(from)) {}
+  constexpr operator const T&() const { return value; }  // NOLINT(google-explicit-constructor)
   constexpr const T& operator*() const { return value; }
   constexpr T& operator*() { return value; }
   constexpr const T* operator->() const { return &value; }

@@ -108,7 +108,7 @@ constexpr std::size_t state_index(StateOf<M> state) {
 
 /// Runs user code that decides; what it throws becomes an error.
 template <class F>
-auto deciding(std::string_view machine, F&& decide) -> decltype(decide()) {
+auto deciding(std::string_view machine, F decide) -> decltype(decide()) {
   try {
     return decide();
   } catch (const std::exception& thrown) {

@@ -97,45 +97,45 @@ class Effects {
   template <class E>
   void set_timer(std::string name, Duration after, const E& event) {
     if (auto payload = encoded(event)) {
-      effects_.push_back(
+      effects_.emplace_back(
           effect::SetTimer{std::move(name), after, {detail::pretty_type<E>(), *std::move(payload), nullptr}});
     }
   }
-  void clear_timer(std::string name) { effects_.push_back(effect::ClearTimer{std::move(name)}); }
+  void clear_timer(std::string name) { effects_.emplace_back(effect::ClearTimer{std::move(name)}); }
 
   /// The handler registered under `name` is run with `payload` after the commit: at least once.
   template <class P>
   void work(std::string name, const P& payload) {
-    if (auto text = encoded(payload)) effects_.push_back(effect::Work{std::move(name), *std::move(text)});
+    if (auto text = encoded(payload)) effects_.emplace_back(effect::Work{std::move(name), *std::move(text)});
   }
-  void cancel_work(std::string name) { effects_.push_back(effect::CancelWork{std::move(name)}); }
+  void cancel_work(std::string name) { effects_.emplace_back(effect::CancelWork{std::move(name)}); }
   /// Ends the work and tells the instance: what `WorkOptions::failed` makes of `cancelled` is sent once no
   /// attempt runs any more. A running one is asked to stop; with `withdraw_work` it may go on to its end.
-  void stop_work(std::string name) { effects_.push_back(effect::StopWork{std::move(name), true}); }
-  void withdraw_work(std::string name) { effects_.push_back(effect::StopWork{std::move(name), false}); }
+  void stop_work(std::string name) { effects_.emplace_back(effect::StopWork{std::move(name), true}); }
+  void withdraw_work(std::string name) { effects_.emplace_back(effect::StopWork{std::move(name), false}); }
 
   /// Takes a place in the line of a permit pool. The instance's work waits until it is its turn; then the
   /// permit is the instance's, through all its work, until it leaves or finishes. An instance stands in one
   /// line at a time.
   void enter_queue(std::string pool, std::int32_t priority = 0) {
-    effects_.push_back(effect::EnterQueue{std::move(pool), priority});
+    effects_.emplace_back(effect::EnterQueue{std::move(pool), priority});
   }
-  void leave_queue() { effects_.push_back(effect::LeaveQueue{}); }
+  void leave_queue() { effects_.emplace_back(effect::LeaveQueue{}); }
 
   /// Sends an event to another instance, of any partition, exactly once; it may be refused there.
   template <const auto& M, class E>
   void send(std::string key, const E& event) {
     if (auto payload = encoded(event)) {
-      effects_.push_back(effect::Message{std::string(M.traits.name), std::move(key),
-                                         std::string(event_name<M, E>()), *std::move(payload)});
+      effects_.emplace_back(effect::Message{std::string(M.traits.name), std::move(key),
+                                            std::string(event_name<M, E>()), *std::move(payload)});
     }
   }
 
   /// The same by names, where the receiver's machine is known at run time only.
-  void send(effect::Message message) { effects_.push_back(std::move(message)); }
+  void send(effect::Message message) { effects_.emplace_back(std::move(message)); }
 
   /// The application's own rows, in the same transaction.
-  void sql(Sql statement) { effects_.push_back(std::move(statement)); }
+  void sql(Sql statement) { effects_.emplace_back(std::move(statement)); }
 
   /// What was collected, or the first value that could not be encoded.
   Result<std::vector<effect::Any>> take() {

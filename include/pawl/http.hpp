@@ -35,7 +35,7 @@ enum class Method : std::uint8_t { get, post, put, patch, remove };
 std::string_view name(Method method) noexcept;
 
 /// What a caller may do; each may do what those before it may.
-enum class Role : std::uint8_t { anyone, viewer, operator_, admin };
+enum class Role : std::uint8_t { anyone, viewer, operator_, admin };  // NOLINT(readability-identifier-naming)
 
 /// "anyone", "viewer", "operator", "admin".
 std::string_view name(Role role) noexcept;

@@ -29,10 +29,10 @@ inline constexpr std::size_t kEnumLimit = 128;
 template <std::size_t N>
 struct FixedString {
   char text[N]{};
-  constexpr FixedString(const char (&from)[N]) { std::copy_n(from, N, text); }
+  constexpr explicit(false) FixedString(const char (&from)[N]) { std::copy_n(from, N, text); }
   constexpr explicit FixedString(std::string_view from) { std::copy_n(from.data(), N - 1, text); }
   constexpr std::string_view view() const { return {text, N - 1}; }
-  constexpr operator std::string_view() const { return view(); }
+  constexpr operator std::string_view() const { return view(); }  // NOLINT(google-explicit-constructor)
 };
 
 /// Scoped enumerations only: their values may be tried out without undefined behaviour.

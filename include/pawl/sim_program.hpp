@@ -29,6 +29,7 @@ class Program {
  public:
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
+  virtual ~Program() = default;
 
   Simulation& simulation() { return simulation_; }
   Process& process() { return *process_; }
@@ -43,7 +44,6 @@ class Program {
  protected:
   explicit Program(const Options& options) : simulation_(options), disk_(options.seed) {}
   /// A kit closes what it has opened in its own destructor.
-  virtual ~Program() = default;
 
   virtual Result<void> open(Process& process) = 0;
   virtual void close() = 0;

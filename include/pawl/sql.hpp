@@ -29,13 +29,13 @@ class SqlValue {
  public:
   using Variant = std::variant<std::nullptr_t, std::int64_t, double, std::string, Blob>;
 
-  SqlValue(std::nullptr_t) {}
-  SqlValue(std::int64_t value) : value_(value) {}
-  SqlValue(int value) : value_(std::int64_t{value}) {}
-  SqlValue(double value) : value_(value) {}
-  SqlValue(std::string text) : value_(std::move(text)) {}
-  SqlValue(const char* text) : value_(std::string(text)) {}
-  SqlValue(Blob blob) : value_(std::move(blob)) {}
+  explicit(false) SqlValue(std::nullptr_t) {}
+  explicit(false) SqlValue(std::int64_t value) : value_(value) {}
+  explicit(false) SqlValue(int value) : value_(std::int64_t{value}) {}
+  explicit(false) SqlValue(double value) : value_(value) {}
+  explicit(false) SqlValue(std::string text) : value_(std::move(text)) {}
+  explicit(false) SqlValue(const char* text) : value_(std::string(text)) {}
+  explicit(false) SqlValue(Blob blob) : value_(std::move(blob)) {}
   bool operator==(const SqlValue&) const = default;
 
   const Variant& get() const { return value_; }

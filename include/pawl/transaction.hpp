@@ -60,6 +60,7 @@ class Transaction {
  public:
   /// Begins an instance with this data.
   template <const auto& M>
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): it is moved from
   Transaction&& create(std::string key, DataOf<M> data = {}, CreateOptions options = {}) && {
     if (auto json = keep(encode(data))) {
       add({.kind = Operation::Kind::create,
@@ -90,6 +91,7 @@ class Transaction {
 
   /// Sends an event to an instance.
   template <const auto& M, class E>
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): it is moved from
   Transaction&& send(std::string key, E event, SendOptions options = {}) && {
     if (auto json = keep(encode(event))) {
       add({.kind = Operation::Kind::send,

@@ -20,6 +20,7 @@ namespace pawl {
 namespace rule {
 
 // One type per rule: instantiating it is the error, its arguments are the offenders.
+// NOLINTBEGIN(readability-identifier-naming): the names read as sentences in the compiler's message
 #define PAWL_DETAIL_RULE(name, text)                                \
   template <auto State, FixedString Event>                          \
   struct name {                                                     \
@@ -53,6 +54,7 @@ template <FixedString Name>
 struct name_used_twice {
   static_assert(Name.view().empty(), "two states or two events have the same stored name");
 };
+// NOLINTEND(readability-identifier-naming)
 
 }  // namespace rule
 

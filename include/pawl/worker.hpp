@@ -95,8 +95,8 @@ struct States {};
 class Reason {
  public:
   template <std::size_t N>
-  Reason(const char (&literal)[N]) : literal_(literal, N - 1) {}
-  Reason(std::string made) : made_(std::move(made)) {}
+  explicit(false) Reason(const char (&literal)[N]) : literal_(literal, N - 1) {}
+  explicit(false) Reason(std::string made) : made_(std::move(made)) {}
 
   std::string_view text() const { return literal_.data() != nullptr ? literal_ : std::string_view(made_); }
 
@@ -136,7 +136,7 @@ class Next {
  public:
   template <class R>
     requires(std::same_as<R, Results> || ...)
-  Next(R result) : result_(std::move(result)) {}
+  explicit(false) Next(R result) : result_(std::move(result)) {}
 
   const std::variant<Results...>& result() const { return result_; }
 

@@ -96,7 +96,7 @@ namespace detail {
 
 /// Runs a function of a worker; what it throws becomes an error.
 template <class F>
-auto contained(std::string_view worker, std::string_view function, F&& run) -> decltype(run()) {
+auto contained(std::string_view worker, std::string_view function, F run) -> decltype(run()) {
   try {
     return run();
   } catch (const std::exception& thrown) {
@@ -136,7 +136,7 @@ struct WorkerCalls {
     return {Decision::Kind::act, action_index<A>(ActionsOf<W>{}), std::move(result.reason), {}};
   }
   template <class... R>
-  static Decision number(Next<R...> next) {
+  static Decision number(const Next<R...>& next) {
     return std::visit([](auto result) { return number(std::move(result)); }, next.result());
   }
 

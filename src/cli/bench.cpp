@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <vector>
 
 #include "cli/output.hpp"
@@ -60,7 +61,8 @@ class Place {
   static Result<Place> make() {
     std::string name = "pawl-bench-XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) {
-      return fail(Code::store_io, fmt::format("no directory can be made here: {}", std::strerror(errno)));
+      return fail(Code::store_io,
+                  fmt::format("no directory can be made here: {}", std::generic_category().message(errno)));
     }
     return Place(std::move(name));
   }
@@ -80,7 +82,8 @@ class Place {
 Result<Measure> measure_syncs(const Place& place, std::size_t count) {
   const int file = ::open(place.file("syncs").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0)
-    return fail(Code::store_io, fmt::format("no file can be made here: {}", std::strerror(errno)));
+    return fail(Code::store_io,
+                fmt::format("no file can be made here: {}", std::generic_category().message(errno)));
   Measure measure{.what = "fdatasync of 4 KiB"};
   const std::string page(4096, 'x');
   const auto begun = Clock::now();
@@ -93,7 +96,8 @@ Result<Measure> measure_syncs(const Place& place, std::size_t count) {
   }
   measure.seconds = micros_since(begun) / 1e6;
   ::close(file);
-  if (failed) return fail(Code::store_io, fmt::format("the disk refuses: {}", std::strerror(errno)));
+  if (failed)
+    return fail(Code::store_io, fmt::format("the disk refuses: {}", std::generic_category().message(errno)));
   return measure;
 }
 

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <sstream>
+#include <system_error>
 
 #include "cli/text.hpp"
 
@@ -26,8 +27,8 @@ std::string environment(const char* name) {
 }
 
 std::unexpected<Error> cannot(std::string_view what, const std::string& path) {
-  return fail(Code::invalid_argument,
-              fmt::format("{} cannot be {}: {}", printable(path), what, std::strerror(errno)));
+  return fail(Code::invalid_argument, fmt::format("{} cannot be {}: {}", printable(path), what,
+                                                  std::generic_category().message(errno)));
 }
 
 /// The text of a file that holds secrets. The check is on what was opened, so nothing can come in between.

@@ -126,7 +126,7 @@ class Core {
   void enter();
 
   bool wait(Node& node, Gate& gate, std::optional<Duration> timeout);
-  bool fault(Node& node, std::string_view point);
+  bool fault(Node& node, std::string_view name);
   void crash(Node& node, std::string_view where);
   /// Waits in a destructor until the workers' jobs have ended.
   void drain(SimWorkers& workers);

@@ -175,6 +175,7 @@ void Core::kill(Node& node) {
     tasks.push_back(std::exchange(lane->queue_, {}));
     timers.push_back(lane->timers_.take_all());
   }
+  jobs.reserve(node.workers.size());
   for (SimWorkers* workers : node.workers) jobs.push_back(std::exchange(workers->queued_, {}));
   unwind_jobs(node);
 }

@@ -53,7 +53,7 @@ class Wheel {
 
   /// Takes everything that is due at or before this tick; `take` may set deadlines, later ones.
   template <class F>
-  void advance(std::int64_t now, F&& take) {
+  void advance(std::int64_t now, F take) {
     const auto rounds = static_cast<std::int64_t>(kSlots);
     if (now - last_ > rounds) last_ = now - rounds;
     for (; last_ < now; ++last_) {

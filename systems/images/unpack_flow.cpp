@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 
 #include "images/descriptor.hpp"
 #include "images/flows.hpp"
@@ -21,7 +22,8 @@ namespace {
 Result<Descriptor> open_place(const std::string& path) {
   Descriptor opened(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (opened) return opened;
-  return fail(Code::volume_failed, fmt::format("{} cannot be opened: {}", path, std::strerror(errno)));
+  return fail(Code::volume_failed,
+              fmt::format("{} cannot be opened: {}", path, std::generic_category().message(errno)));
 }
 
 Volume volume_of(const UnpackResponse& response) {

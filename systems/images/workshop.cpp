@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <system_error>
 
 #include "images/descriptor.hpp"
 #include "images/names.hpp"
@@ -128,7 +129,7 @@ Result<std::string> sha256_of_file(const std::string& path, const std::stop_toke
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file) {
     return fail(errno == ENOENT ? Code::source_missing : Code::store_io,
-                fmt::format("{} cannot be opened: {}", path, std::strerror(errno)));
+                fmt::format("{} cannot be opened: {}", path, std::generic_category().message(errno)));
   }
   const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> hash(EVP_MD_CTX_new(), EVP_MD_CTX_free);
   EVP_DigestInit_ex(hash.get(), EVP_sha256(), nullptr);
@@ -138,7 +139,8 @@ Result<std::string> sha256_of_file(const std::string& path, const std::stop_toke
     const auto got = ::read(file.get(), buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0)
-      return fail(Code::store_io, fmt::format("{} cannot be read: {}", path, std::strerror(errno)));
+      return fail(Code::store_io,
+                  fmt::format("{} cannot be read: {}", path, std::generic_category().message(errno)));
     if (got == 0) break;
     EVP_DigestUpdate(hash.get(), buffer.data(), static_cast<std::size_t>(got));
   }

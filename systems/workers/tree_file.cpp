@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <system_error>
 
 #include "workers/config/yaml.hpp"
 #include "workers/good_part.hpp"
@@ -34,7 +35,8 @@ Result<std::string> read_text(const std::string& path) {
   std::string text(YamlLimits::kBytes + 1, '\0');
   if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad() || (!file && !file.eof())) {
-    return fail(Code::config_invalid, fmt::format("it cannot be read: {}", std::strerror(errno)));
+    return fail(Code::config_invalid,
+                fmt::format("it cannot be read: {}", std::generic_category().message(errno)));
   }
   text.resize(static_cast<std::size_t>(file.gcount()));
   return text;

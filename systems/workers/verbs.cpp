@@ -234,6 +234,7 @@ Result<int> show_logs(const VerbCall& call) {
   }
   PAWL_TRY(const auto log, decode<LogView>(answer));
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(log.lines.size());
   for (const auto& line : log.lines) {
     rows.push_back({line.at, line.error ? "err" : "out", line.text + (line.cut ? " …" : "")});
   }

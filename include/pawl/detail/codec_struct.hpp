@@ -63,7 +63,7 @@ concept PlainStruct = std::is_class_v<T> && std::is_aggregate_v<T>;
 /// Stands for a value of any type where it is only asked whether an initialisation is possible.
 struct AnyValue {
   template <class U>
-  operator U() const {
+  operator U() const {  // NOLINT(google-explicit-constructor): an initialisation converts
     std::unreachable();
   }
 };

@@ -7,6 +7,7 @@ namespace pawl {
 namespace worker_rule {
 
 // One type per rule: instantiating it is the error, its arguments are the offenders.
+// NOLINTBEGIN(readability-identifier-naming): the names read as sentences in the compiler's message
 template <class>
 inline constexpr bool kBroken = false;
 #define PAWL_DETAIL_RULE(name, text)    \
@@ -79,6 +80,7 @@ PAWL_DETAIL_RULE(
     "Desired has no field that says whether to run (should_run, is_running, running, enabled, disabled, "
     "active, is_active, shutdown, stopped): that is the supervisor's, and there must not be two answers");
 #undef PAWL_DETAIL_RULE
+// NOLINTEND(readability-identifier-naming)
 
 }  // namespace worker_rule
 

@@ -142,7 +142,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   static constexpr Duration kPause = std::chrono::seconds(1);
 
   // The pools of work that names none; names that no option can give.
-  static constexpr std::string_view kThreads = "";
+  static constexpr std::string_view kThreads{};
   static constexpr std::string_view kAhead = " ahead";
 
   /// Names one piece of work in the whole store.
@@ -159,7 +159,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
     std::string_view view() const { return {bytes_.data(), bytes_.size()}; }
 
    private:
-    std::array<char, sizeof(InstanceId) + sizeof(std::int64_t)> bytes_;
+    std::array<char, sizeof(InstanceId) + sizeof(std::int64_t)> bytes_{};
   };
   struct RunningWork {
     std::stop_source stop{std::nostopstate};

@@ -38,7 +38,7 @@ bool lives(const ProcessKey& key);
 
 /// Calls `visit(pid)` for every process that /proc shows. False where it cannot be read.
 template <class Visit>
-bool each_process(Visit&& visit) {
+bool each_process(Visit visit) {
   DIR* const directory = ::opendir("/proc");
   if (directory == nullptr) return false;
   while (const dirent* entry = ::readdir(directory)) {  // NOLINT(concurrency-mt-unsafe): a stream of its own

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <memory>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "pawl/assert.hpp"
@@ -56,7 +57,7 @@ Result<std::string> sum_of(int file, const std::stop_token& stop) {
     if (stop.stop_requested()) return fail(Code::cancelled, "stopped while a file was read");
     const auto got = ::read(file, part.data(), part.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return fail(Code::store_io, std::strerror(errno));
+    if (got < 0) return fail(Code::store_io, std::generic_category().message(errno));
     if (got == 0) break;
     read += static_cast<std::uint64_t>(got);
     EVP_DigestUpdate(digest.get(), part.data(), static_cast<std::size_t>(got));
@@ -96,7 +97,8 @@ FileVerdict judge(const struct stat& file, const FileDesired& desired, Time now)
 }
 
 FileObserved unreadable(int problem) {
-  return {.verdict = FileVerdict::unreadable, .exists = true, .error = std::strerror(problem)};
+  return {
+      .verdict = FileVerdict::unreadable, .exists = true, .error = std::generic_category().message(problem)};
 }
 
 std::string_view sentence(FileVerdict verdict) {

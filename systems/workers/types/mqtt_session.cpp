@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include "pawl/assert.hpp"
@@ -27,7 +28,7 @@ void use_library() {
 }
 
 std::string words_of(int outcome) {
-  return outcome == MOSQ_ERR_ERRNO ? std::strerror(errno) : mosquitto_strerror(outcome);
+  return outcome == MOSQ_ERR_ERRNO ? std::generic_category().message(errno) : mosquitto_strerror(outcome);
 }
 
 }  // namespace
@@ -90,7 +91,7 @@ class MqttSession::Pump {
     const auto asked = static_cast<short>(POLLIN | (writes ? POLLOUT : 0));
     std::array<pollfd, 2> both{{{socket, asked, 0}, {stopped, POLLIN, 0}}};
     if (poll(both.data(), both.size(), kTurnMilliseconds) < 0 && errno != EINTR)
-      return end(std::strerror(errno));
+      return end(std::generic_category().message(errno));
     int outcome = MOSQ_ERR_SUCCESS;
     if ((both[0].revents & POLLOUT) != 0) outcome = mosquitto_loop_write(handle_.get(), 1);
     if (outcome == MOSQ_ERR_SUCCESS && (both[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0)

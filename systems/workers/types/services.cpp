@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <mutex>
+#include <system_error>
 
 namespace pawl::workers {
 
@@ -28,7 +29,8 @@ Result<std::optional<std::string>> read_small_file(const std::string& path) {
   std::string text(kMost, '\0');
   if (file) file.read(text.data(), static_cast<std::streamsize>(kMost));
   if (!file && !file.eof()) {
-    return fail(Code::invalid_argument, fmt::format("{} cannot be read: {}", path, std::strerror(errno)),
+    return fail(Code::invalid_argument,
+                fmt::format("{} cannot be read: {}", path, std::generic_category().message(errno)),
                 {{"path", path}});
   }
   text.resize(static_cast<std::size_t>(file.gcount()));

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "support/descriptor.hpp"
 #include "workers/types/address.hpp"
@@ -36,13 +37,13 @@ Outcome wait_connected(int socket, int stopped, SteadyClock::time_point until, D
     if (rest <= 0) return fmt::format("no answer within {}", to_string(timeout));
     std::array<pollfd, 2> both{{{socket, POLLOUT, 0}, {stopped, POLLIN, 0}}};
     const int ready = poll(both.data(), both.size(), static_cast<int>(rest));
-    if (ready < 0 && errno != EINTR) return std::strerror(errno);
+    if (ready < 0 && errno != EINTR) return std::generic_category().message(errno);
     if (both[1].revents != 0) return "stopped";
     if (both[0].revents == 0) continue;
     int problem = 0;
     socklen_t size = sizeof problem;
     getsockopt(socket, SOL_SOCKET, SO_ERROR, &problem, &size);
-    if (problem != 0) return std::strerror(problem);
+    if (problem != 0) return std::generic_category().message(problem);
     return std::nullopt;
   }
 }
@@ -65,14 +66,12 @@ Outcome connect_to(const Address& address, Duration timeout, const std::stop_tok
   for (const auto* one = all.get(); one != nullptr && last; one = one->ai_next) {
     const systems::Descriptor socket(
         ::socket(one->ai_family, one->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, one->ai_protocol));
-    if (!socket) {
-      last = std::strerror(errno);
-    } else if (connect(socket.get(), one->ai_addr, one->ai_addrlen) == 0) {
+    if (socket && connect(socket.get(), one->ai_addr, one->ai_addrlen) == 0) {
       last.reset();
-    } else if (errno == EINPROGRESS) {
+    } else if (socket && errno == EINPROGRESS) {
       last = wait_connected(socket.get(), stopped.descriptor(), until, timeout);
     } else {
-      last = std::strerror(errno);
+      last = std::generic_category().message(errno);
     }
   }
   return last;

@@ -204,7 +204,7 @@ int run(Record record, Spec& spec) {
   sigset_t child;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
-  ::sigprocmask(SIG_BLOCK, &child, nullptr);
+  ::sigprocmask(SIG_BLOCK, &child, nullptr);  // NOLINT(concurrency-mt-unsafe): there is one thread
   const int ended = ::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
   if (ended < 0) return end_broken(errno, "signalfd");
   if (!make_mark()) return end_broken(errno, "getrandom");
