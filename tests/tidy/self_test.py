@@ -199,6 +199,15 @@ class TidyTest(unittest.TestCase):
         self.assertEqual(count, 2)
         self.assertEqual([finding.split(":")[0] for finding in findings], ["docs/a.md"])
 
+    def test_reads_only_what_git_tracks_where_that_is_asked(self):
+        subprocess.run(["git", "init", "-q", self.root], check=True)
+        self.write("docs/a.md", "no heading\n")
+        subprocess.run(["git", "-C", self.root, "add", "."], check=True)
+        self.write("docs/b.md", "no heading\n")
+        findings, count = tidy.check_tree(self.root, also_new=False)
+        self.assertEqual(count, 1)
+        self.assertEqual([finding.split(":")[0] for finding in findings], ["docs/a.md"])
+
 
 if __name__ == "__main__":
     unittest.main()
