@@ -229,5 +229,17 @@ TEST_F(Ambiguity, ReadersFindNewConnectionsByThemselves) {
   EXPECT_EQ(keys(*store), (Keys{"a", "b"}));
 }
 
+TEST_F(Ambiguity, MarksOfBatchesWithoutEntriesDoNotPileUp) {
+  auto store = place_->open({}).value();
+  const auto draft = created("k");
+  write(*store, draft);
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(store->put(std::vector{Ephemeral{draft.id, "beat", std::to_string(i), at_second(i)}}));
+    ASSERT_TRUE(store->commit());
+    ASSERT_TRUE(store->retain(0, 0));
+  }
+  EXPECT_LE(std::stoi(place_->sql("SELECT count(*) FROM pawl.batches")), 1);
+}
+
 }  // namespace
 }  // namespace pawl::test

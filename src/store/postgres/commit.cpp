@@ -169,7 +169,7 @@ Error Writer::lost(Error error) {
 Result<void> Writer::begin_between() {
   begin();
   queue_begin();
-  db_.queue_kept(names_("INSERT INTO {s}.batches VALUES($1, $2)"), Params().int8(batch_epoch_).int8(batch_));
+  queue_batch_number();
   heads_.start_full_round(status_.last());
   queue_slice(std::numeric_limits<std::size_t>::max());
   queue_meta(db_, names_, "flushed", status_.last());

@@ -208,6 +208,14 @@ void Writer::queue_ephemerals() {
   }
 }
 
+/// Leaves a mark of a batch without entries, by which `find_batch` would know it. Only of the newest: nobody
+/// asks for an older one.
+void Writer::queue_batch_number() {
+  db_.queue_kept(names_("DELETE FROM {s}.batches WHERE (epoch, batch) < ($1, $2)"),
+                 Params().int8(batch_epoch_).int8(batch_));
+  db_.queue_kept(names_("INSERT INTO {s}.batches VALUES($1, $2)"), Params().int8(batch_epoch_).int8(batch_));
+}
+
 Result<void> Writer::send_batch() {
   if (!log_.empty()) full_.push_back(std::exchange(log_, {}));
   if (db_.copying() || worth_a_copy()) PAWL_CHECK(copy_log());
@@ -217,8 +225,7 @@ Result<void> Writer::send_batch() {
   queue_slice(std::max(kSlice, heads_.batch_size()));
   queue_ephemerals();
   if (batch_last_ == 0) {
-    db_.queue_kept(names_("INSERT INTO {s}.batches VALUES($1, $2)"),
-                   Params().int8(batch_epoch_).int8(batch_));
+    queue_batch_number();
   } else {
     db_.queue_kept("SELECT pg_notify($1, $2)",
                    Params().text(names_.channel()).text(fmt::format("entries {}", batch_last_)));

@@ -100,6 +100,7 @@ class Writer {
   bool lacks_partition() const { return new_partitions_end_ <= batch_last_; }
   void queue_slice(std::size_t most);
   void queue_ephemerals();
+  void queue_batch_number();
   Result<void> check_slice(const std::vector<Rows>& results) const;
   Result<void> send_batch();
 
