@@ -120,6 +120,38 @@ TEST(ServerRestart, AnOwnerOutlivesCrashesOfTheServer) {
   EXPECT_EQ(problems(*store), "");
 }
 
+TEST(ServerRestart, AReaderWaitsForTheServerToComeBack) {
+  PAWL_NEEDS_POSTGRES();
+  Server server;
+  PostgresPlace place(server);
+  auto store = place.open({}).value();
+  write(*store, created("a"));
+  const auto reader = place.open_read_only().value();
+  ASSERT_EQ(reader->feed(0, 10).value().size(), 1U);
+  server.crash();
+  auto read = std::async(std::launch::async, [&] { return reader->feed(0, 10); });
+  server.start();
+  const auto entries = read.get();
+  ASSERT_TRUE(entries) << entries.error().to_string();
+  EXPECT_EQ(entries->size(), 1U);
+}
+
+TEST(ServerRestart, AReaderWaitsNoLongerThanItsPatience) {
+  PAWL_NEEDS_POSTGRES();
+  Server server;
+  PostgresPlace place(server);
+  auto store = place.open({}).value();
+  write(*store, created("a"));
+  auto options = place.options();
+  options.read_only = true;
+  options.patience = std::chrono::milliseconds(100);
+  const auto reader = open_postgres(options).value();
+  server.crash();
+  EXPECT_EQ(code(reader->feed(0, 10)), Code::store_io);
+  server.start();
+  EXPECT_EQ(reader->feed(0, 10).value().size(), 1U);
+}
+
 TEST(ServerRestart, ACommitIsNotAcknowledgedWhileItsStandbyLacksIt) {
   PAWL_NEEDS_POSTGRES();
   Server server;

@@ -55,7 +55,8 @@ class PostgresStore final : public Store {
   Result<ServerFacts> checked_facts(Connection& db) const;
   Result<StoreInfo> facts(Connection& db, const Meta& meta) const;
   Result<void> drop_partitions(Seq horizon);
-  /// Runs `read` on a reading connection; once more on another one where the first turns out to be gone.
+  /// Runs `read` on a reading connection; where that turns out to be gone, again on others as long as the
+  /// patience lasts.
   template <class Read>
   auto reading(Read read) -> decltype(read(std::declval<Reader&>()));
 
@@ -71,14 +72,21 @@ class PostgresStore final : public Store {
 
 template <class Read>
 auto PostgresStore::reading(Read read) -> decltype(read(std::declval<Reader&>())) {
-  // All idle connections may have died with the server; reading again changes nothing.
-  constexpr int kAttempts = 6;
-  for (int i = 1;; ++i) {
+  // All idle connections may have died with the server, and the next one may be a while in coming; reading
+  // again changes nothing.
+  Backoff backoff(options_.patience);
+  while (true) {
     PAWL_CHECK(status_.usable());
-    PAWL_TRY(auto reader, readers_.lease());
-    auto result = read(*reader);
-    const bool again = !result && reader->database().lost() && i < kAttempts;
-    if (!again) return result;
+    std::optional<Error> gone;
+    if (auto reader = readers_.lease(); !reader) {
+      if (reader.error().code() != Code::store_io) return fail(std::move(reader).error());
+      gone = std::move(reader).error();
+    } else {
+      auto result = read(**reader);
+      if (result || !(*reader)->database().lost()) return result;
+      gone = std::move(result).error();
+    }
+    if (!backoff.again()) return fail(*std::move(gone));
   }
 }
 
