@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A store with the worst fault there is, to see that the tests notice it: it says that a batch is durable
-/// and commits it only when the next one begins.
+/// Stores around another one that do a single thing differently.
 
 #include <functional>
 #include <memory>
@@ -16,24 +15,15 @@
 
 namespace pawl::test {
 
-/// As thread-safe as the store inside.
-class AcknowledgesBeforeCommit final : public Store {
+/// Does what the store inside does, and is as thread-safe as that one.
+class StoreAround : public Store {
  public:
-  explicit AcknowledgesBeforeCommit(std::unique_ptr<Store> inside) : inside_(std::move(inside)) {}
+  explicit StoreAround(std::unique_ptr<Store> inside) : inside_(std::move(inside)) {}
 
-  Result<Seq> apply(const Write& write) override {
-    PAWL_CHECK(catch_up());
-    return inside_->apply(write);
-  }
-  Result<void> put(std::span<const Ephemeral> values) override {
-    PAWL_CHECK(catch_up());
-    return inside_->put(values);
-  }
-  Result<void> commit() override {
-    behind_ = true;
-    return {};
-  }
-
+  Result<Seq> apply(const Write& write) override { return inside_->apply(write); }
+  Result<void> put(std::span<const Ephemeral> values) override { return inside_->put(values); }
+  Result<void> commit() override { return inside_->commit(); }
+  Result<void> still_owner() const override { return inside_->still_owner(); }
   StoreInfo info() const override { return inside_->info(); }
   void discard() override { inside_->discard(); }
   Result<void> load(const std::function<void(const StoredHead&)>& visit) override {
@@ -64,11 +54,48 @@ class AcknowledgesBeforeCommit final : public Store {
     return inside_->query(statement);
   }
 
+ protected:
+  std::unique_ptr<Store> inside_;
+};
+
+/// The worst fault there is, to see that the tests notice it: says that a batch is durable and commits it
+/// only when the next one begins.
+class AcknowledgesBeforeCommit final : public StoreAround {
+ public:
+  using StoreAround::StoreAround;
+
+  Result<Seq> apply(const Write& write) override {
+    PAWL_CHECK(catch_up());
+    return inside_->apply(write);
+  }
+  Result<void> put(std::span<const Ephemeral> values) override {
+    PAWL_CHECK(catch_up());
+    return inside_->put(values);
+  }
+  Result<void> commit() override {
+    behind_ = true;
+    return {};
+  }
+
  private:
   Result<void> catch_up() { return std::exchange(behind_, false) ? inside_->commit() : Result<void>{}; }
 
-  std::unique_ptr<Store> inside_;
   bool behind_ = false;
+};
+
+/// One whose lease may run out before anybody has noticed.
+class Leased final : public StoreAround {
+ public:
+  Leased(std::unique_ptr<Store> inside, const bool& lapsed)
+      : StoreAround(std::move(inside)), lapsed_(lapsed) {}
+
+  Result<void> still_owner() const override {
+    if (lapsed_) return fail(Code::store_fenced, "the lease has run out");
+    return {};
+  }
+
+ private:
+  const bool& lapsed_;
 };
 
 }  // namespace pawl::test

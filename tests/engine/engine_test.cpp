@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "pawl/atomic.hpp"
+#include "tests/engine/broken_store.hpp"
 #include "tests/engine/machines.hpp"
 #include "tests/engine/world.hpp"
 
@@ -231,6 +232,27 @@ TEST_F(EngineTest, ListingIsInTheOrderOfCreationPageByPage) {
   EXPECT_EQ(keys[3], "c4");
   EXPECT_EQ(keys.back(), "c24");
   EXPECT_EQ(code_of(world->list({.cursor = "nonsense"})), Code::cursor_invalid);
+}
+
+TEST(EngineLease, NothingIsReadOnceTheLeaseHasRunOut) {
+  bool lapsed = false;
+  const auto open_leased = [&](Runtime& runtime,
+                               const EngineOptions& options) -> Result<std::unique_ptr<Store>> {
+    PAWL_TRY(auto store, open_store(runtime, options));
+    return std::make_unique<Leased>(std::move(store), lapsed);
+  };
+  World world(counters, {}, {.opener = open_leased});
+  ASSERT_TRUE(world->create<counter>("c"));
+  auto subscription = world->subscribe("begin").value();
+  lapsed = true;
+  EXPECT_EQ(code_of(world->get<counter>("c")), Code::store_fenced);
+  EXPECT_EQ(code_of(world->list({})), Code::store_fenced);
+  EXPECT_EQ(code_of(world->history("counter", "c")), Code::store_fenced);
+  EXPECT_EQ(code_of(world->ephemerals("counter", "c")), Code::store_fenced);
+  EXPECT_EQ(code_of(world->query({.text = "SELECT 1"})), Code::store_fenced);
+  EXPECT_EQ(code_of(subscription.poll()), Code::store_fenced);
+  lapsed = false;
+  EXPECT_EQ(subscription.poll().value().size(), 1U) << "a lease that was renewed after all";
 }
 
 TEST_F(EngineTest, CountsFollowTheStates) {

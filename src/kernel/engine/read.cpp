@@ -286,6 +286,7 @@ Result<std::vector<LogEvent>> EngineCore::follow(Seq after, std::size_t limit) c
   std::vector<LogEvent> events;
   const std::shared_lock open(closing_mutex_);
   if (!store_) return fail(Code::stopped, "the engine has stopped");
+  PAWL_CHECK(store_->still_owner());
   if (after >= durable_seq_) return events;
   PAWL_TRY(auto entries, store_->feed(after, std::clamp<std::size_t>(limit, 1, 10'000)));
   for (auto& entry : entries) events.push_back(to_event(std::move(entry)));
@@ -329,6 +330,7 @@ std::vector<std::string> EngineCore::partition_keys(std::string_view machine,
 }
 
 Result<std::vector<std::vector<SqlValue>>> EngineCore::query(const Sql& statement) const {
+  PAWL_CHECK(store_->still_owner());
   return store_->query(statement);
 }
 
