@@ -12,8 +12,8 @@ namespace {
 DirtyHead merged(const DirtyHead& a, const DirtyHead& b) {
   const auto& [older, newer] = a.seq < b.seq ? std::tie(a, b) : std::tie(b, a);
   auto both = newer;
-  if (older.begins == 0) return both;
-  both.begins = std::max(older.begins, newer.begins);
+  if (newer.begins != 0) return both;
+  both.begins = older.begins;
   both.created_at = older.created_at;
   return both;
 }

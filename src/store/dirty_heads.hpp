@@ -28,7 +28,7 @@ struct DirtyHead {
   std::int64_t version = 0;
   std::int64_t generation = 0;
   Time at{};
-  Time created_at{};  ///< set with `begins`; counts where there is no row yet
+  Time created_at{};  ///< when that generation began; counts where `begins` is set
   std::int32_t machine = 0;
   std::uint32_t state = 0;  ///< see `state_name`
   bool finished = false;

@@ -16,8 +16,8 @@ void Replay::add(const ReplayEntry& entry) {
   head.extra = entry.extra;
   head.finished = entry.finished;
   if (entry.kind != EntryKind::created) return;
-  if (!head.begins) head.created_at = head.at;
   head.begins = true;
+  head.created_at = entry.at;
   head.key = entry.key;
   head.partition = entry.partition;
 }
@@ -36,6 +36,7 @@ bool Replay::update(StoredHead& head, std::int64_t& machine) {
   head.finished = newer.finished;
   head.extra = newer.extra;
   if (newer.begins) {
+    head.created_at = newer.created_at;
     head.key = newer.key;
     head.partition = newer.partition;
   }

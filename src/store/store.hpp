@@ -110,7 +110,7 @@ struct StoredHead {
   std::int64_t generation = 1;
   Seq seq = 0;
   std::string_view state;
-  Time created_at{};  ///< of the first generation
+  Time created_at{};  ///< when the newest generation began
   Time at{};
   std::string_view extra;  ///< empty where the newest entry has none
   bool finished = false;

@@ -234,6 +234,49 @@ TEST_F(EngineTest, ListingIsInTheOrderOfCreationPageByPage) {
   EXPECT_EQ(code_of(world->list({.cursor = "nonsense"})), Code::cursor_invalid);
 }
 
+/// The keys of a listing with their times, in its order.
+std::vector<std::pair<std::string, Time>> listed(World& world) {
+  std::vector<std::pair<std::string, Time>> all;
+  for (const auto& instance : world->list({.machine = "counter"}).value().instances)
+    all.emplace_back(instance.key, instance.created_at);
+  return all;
+}
+
+TEST_F(EngineTest, ANewGenerationIsListedBehindTheOthersAlsoAfterARestart) {
+  for (const char* key : {"a", "b", "c"}) ASSERT_TRUE(world->create<counter>(key));
+  ASSERT_TRUE(world->send<counter>("a", Close{}));
+  ASSERT_TRUE(world->create<counter>("a"));
+  const auto before = listed(world);
+  EXPECT_EQ(before.back().first, "a");
+  const auto first_page = world->list({.machine = "counter", .limit = 2}).value();
+  world.restart();
+  EXPECT_EQ(listed(world), before);
+  const auto rest = world->list({.machine = "counter", .cursor = first_page.next}).value();
+  ASSERT_EQ(rest.instances.size(), 1U);
+  EXPECT_EQ(rest.instances.front().key, "a");
+  world.stop();
+  world.start();
+  EXPECT_EQ(listed(world), before) << "after a clean stop, too";
+}
+
+TEST_F(EngineTest, OneThatIsChangedByTheBatchThatCreatedItIsListedWhereItWasCreated) {
+  int done = 0;
+  const auto note = [&](const Result<std::vector<Instance>>& outcome) { done += outcome ? 1 : 0; };
+  for (const char* key : {"a", "b", "c"}) world->submit(Transaction{}.create<counter>(key), note);
+  world->submit(Transaction{}.send<counter>("b", Add{2}), note);
+  world->submit(Transaction{}.send<counter>("a", Add{1}), note);
+  ASSERT_TRUE(world->create<counter>("d"));
+  ASSERT_EQ(done, 5);
+  const auto before = listed(world);
+  std::string keys;
+  for (const auto& [key, created_at] : before) keys += key;
+  EXPECT_EQ(keys, "abcd");
+  EXPECT_EQ(world->get<counter>("a").value().data.sum, 1);
+  EXPECT_EQ(world->get<counter>("b").value().data.sum, 2);
+  world.restart();
+  EXPECT_EQ(listed(world), before);
+}
+
 TEST(EngineLease, NothingIsReadOnceTheLeaseHasRunOut) {
   bool lapsed = false;
   const auto open_leased = [&](Runtime& runtime,

@@ -168,6 +168,20 @@ TEST_F(FlowControlTest, ARunningRunIsRetriedFromAStep) {
                                       "x:tidy", "x:report"));
 }
 
+TEST_F(FlowControlTest, ARetriedRunIsFoundByItsNewIdAlsoAfterACrash) {
+  script.doings["ship"] = [&](Step&, const Order&, Receipt&) { return Outcome::abort("strike"); };
+  start();
+  ASSERT_TRUE(flows().wait("shop", "x"));
+  kit.simulation().run_for(1h);
+  script.doings.erase("ship");
+  const auto again = flows().retry("shop", "x").value();
+  EXPECT_EQ(flows().find(again.run).value().created_at, again.created_at);
+  kit.crash();
+  const auto found = flows().find(again.run);
+  ASSERT_TRUE(found) << found.error().to_string();
+  EXPECT_EQ(found->created_at, again.created_at);
+}
+
 TEST_F(FlowControlTest, AFailedRunIsRetriedFromTheStepThatFailedWithItsResponse) {
   script.doings["ship"] = [&](Step&, const Order&, Receipt&) { return Outcome::abort("strike"); };
   start();

@@ -40,6 +40,25 @@ TEST_F(Opening, AServerWithoutASynchronousStandbyIsReportedAsAReducedGuarantee) 
   EXPECT_THAT(store->info().reduced, testing::ElementsAre(HasSubstr("no synchronous standby")));
 }
 
+TEST_F(Opening, TheViewShowsWhenTheNewestGenerationBegan) {
+  auto store = open().value();
+  auto draft = created("k");
+  draft.finished = true;
+  const auto seq = write(*store, draft);
+  auto second = created("k");
+  second.version = 2;
+  second.generation = 2;
+  second.prev = seq;
+  second.at = at_second(60);
+  write(*store, second);
+  const std::string query =
+      "SELECT (extract(epoch FROM created_at) * 1000000)::bigint FROM pawl.pawl_instances";
+  const auto begun = std::to_string(at_second(60).time_since_epoch().count());
+  EXPECT_EQ(place_->sql(query), begun) << "as long as only the log has it";
+  store.reset();
+  EXPECT_EQ(place_->sql(query), begun) << "once the head is written";
+}
+
 TEST_F(Opening, ALowerTimelineIsRefused) {
   open().value().reset();
   place_->sql("UPDATE pawl.pawl_meta SET value = '7' WHERE name = 'timeline'");

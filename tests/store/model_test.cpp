@@ -81,7 +81,7 @@ class Twin {
     draft.extra = part % 4 == 1 ? R"({"n":)" + std::to_string(part) + "}" : "";
     now_ += Duration(part);
     draft.at = now_;
-    if (draft.generation == 1 && draft.version == 1) life.created_at = now_;
+    if (draft.kind == EntryKind::created) life.created_at = now_;
     const auto seq = join(*store_, draft);
     RC_ASSERT(seq.has_value());
     if (crashed_) {

@@ -62,6 +62,27 @@ TEST_F(SqliteDocs, TheHistoryOfAKeyIsItsEntries) {
   EXPECT_EQ(ask(documented_queries().at(2)).output, "27|2|Push|open|{\"opened\":2}\n");
 }
 
+TEST_F(SqliteDocs, TheViewShowsWhenTheNewestGenerationBegan) {
+  auto draft = created("again");
+  auto seq = write(*store_, draft);
+  draft = after(draft, seq, "locked");
+  draft.finished = true;
+  seq = write(*store_, draft);
+  auto second = created("again");
+  second.version = 3;
+  second.generation = 2;
+  second.prev = seq;
+  second.at = at_second(60);
+  write(*store_, second);
+  const std::string query = "SELECT created_at FROM pawl_instances WHERE key = 'again'";
+  const auto begun =
+      ask("SELECT strftime('%Y-%m-%dT%H:%M:%SZ', " +
+          std::to_string(at_second(60).time_since_epoch().count()) + " / 1000000, 'unixepoch')");
+  EXPECT_EQ(ask(query).output, begun.output) << "as long as only the log has it";
+  store_.reset();
+  EXPECT_EQ(ask(query).output, begun.output) << "once the head is written";
+}
+
 TEST_F(SqliteDocs, TheViewShowsWhatLoadingShows) {
   std::map<std::string, std::string> expected;
   for (const auto& [id, head] : load_all(*store_)) {

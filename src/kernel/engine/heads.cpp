@@ -74,10 +74,18 @@ Head& HeadTable::insert(Head head) {
   const auto at = probe(head.id);
   PAWL_ASSERT(index_[at] < 2, "an inserted head is new");
   if (index_[at] == kFree) ++used_;
-  slab_.push_back(std::move(head));
-  index_[at] = static_cast<std::uint32_t>(slab_.size() + 1);
   ++size_;
-  return slab_.back();
+  // One that was changed again by the batch which created it may come behind others of that batch.
+  slab_.emplace_back();
+  auto slot = slab_.size() - 1;
+  for (; slot > 0 && head.created_at < slab_[slot - 1].created_at; --slot) {
+    auto& later = slab_[slot - 1];
+    if (later.live) index_[probe(later.id)] = static_cast<std::uint32_t>(slot + 2);
+    slab_[slot] = std::move(later);
+  }
+  slab_[slot] = std::move(head);
+  index_[at] = static_cast<std::uint32_t>(slot + 2);
+  return slab_[slot];
 }
 
 void HeadTable::erase(const InstanceId& id) {

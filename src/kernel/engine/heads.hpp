@@ -97,8 +97,8 @@ class HeadTable {
   Head* find(const InstanceId& id);
   const Head* find(const InstanceId& id) const;
 
-  /// The id must be new and not created before the others. Pointers to heads stay valid until they are
-  /// erased.
+  /// The id must be new. Pointers to heads stay valid until they are erased, or until one is inserted that
+  /// was created before them.
   Head& insert(Head head);
   void erase(const InstanceId& id);
 

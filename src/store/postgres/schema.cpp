@@ -111,10 +111,11 @@ END
 $fence$;
 CREATE VIEW {s}.pawl_instances AS
 WITH tail AS (
-  SELECT id, max(seq) AS seq, max(key) AS key, min(at) FILTER (WHERE key IS NOT NULL) AS begun
+  SELECT id, max(seq) AS seq, max(key) AS key, max(at) FILTER (WHERE kind = 1) AS begun
   FROM {s}.log WHERE seq > (SELECT value::bigint FROM {s}.pawl_meta WHERE name = 'flushed') GROUP BY id
 ), newest AS (
-  SELECT heads.id, greatest(heads.seq, tail.seq) AS seq, heads.key, heads.created_at
+  SELECT heads.id, greatest(heads.seq, tail.seq) AS seq, heads.key,
+    coalesce(tail.begun, heads.created_at) AS created_at
   FROM {s}.heads LEFT JOIN tail ON tail.id = heads.id
   UNION ALL
   SELECT id, seq, key, begun FROM tail WHERE NOT EXISTS (SELECT 1 FROM {s}.heads WHERE heads.id = tail.id)

@@ -31,7 +31,8 @@ constexpr const char* kInsertHeads =
     "partition = "
     "excluded.partition, generation = excluded.generation, version = excluded.version, seq = excluded.seq, "
     "state = "
-    "excluded.state, at = excluded.at, finished_seq = excluded.finished_seq, has_extra = excluded.has_extra, "
+    "excluded.state, created_at = excluded.created_at, at = excluded.at, finished_seq = "
+    "excluded.finished_seq, has_extra = excluded.has_extra, "
     "kind = NULL, "
     "prev = NULL, schema = NULL, event = NULL, payload = NULL, data = NULL, extra = NULL";
 constexpr const char* kUpdateHeads =

@@ -70,10 +70,11 @@ CREATE TABLE ephemeral(
 ) STRICT, WITHOUT ROWID;
 CREATE VIEW pawl_instances AS
 WITH tail AS (
-  SELECT id, max(seq) AS seq, max(key) AS key, min(CASE WHEN key IS NOT NULL THEN at END) AS begun
+  SELECT id, max(seq) AS seq, max(key) AS key, max(CASE WHEN kind = 1 THEN at END) AS begun
   FROM log WHERE seq > (SELECT value FROM pawl_meta WHERE name = 'flushed') GROUP BY id
 ), newest AS (
-  SELECT heads.id, max(heads.seq, coalesce(tail.seq, 0)) AS seq, heads.key, heads.created_at
+  SELECT heads.id, max(heads.seq, coalesce(tail.seq, 0)) AS seq, heads.key,
+    coalesce(tail.begun, heads.created_at) AS created_at
   FROM heads LEFT JOIN tail ON tail.id = heads.id
   UNION ALL
   SELECT id, seq, key, begun FROM tail WHERE id NOT IN (SELECT id FROM heads)

@@ -81,9 +81,8 @@ Result<void> Writer::prepare() {
        "INSERT INTO log VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)"},
       {&insert_head_,
        "INSERT OR REPLACE INTO heads(id, machine, generation, version, seq, state, at, finished, has_extra, "
-       "key, "
-       "partition, created_at) SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9, coalesce(key, ''), partition, "
-       "coalesce((SELECT created_at FROM heads WHERE id = ?1), ?11) FROM log WHERE seq = ?10"},
+       "key, partition, created_at) SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9, coalesce(key, ''), partition, ?11 "
+       "FROM log WHERE seq = ?10"},
       {&update_head_,
        "UPDATE heads SET machine=?2, generation=?3, version=?4, seq=?5, state=?6, at=?7, finished=?8, "
        "has_extra=?9, "
