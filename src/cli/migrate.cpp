@@ -17,6 +17,7 @@ namespace {
 struct MigrateArguments {
   std::string from;
   std::string to;
+  bool without_application_tables = false;
   bool json = false;
 };
 
@@ -45,7 +46,9 @@ class ProgressBar {
 int migrate(const MigrateArguments& arguments) {
   const auto done = [&] {
     ProgressBar bar;
-    return transfer_store(arguments.from, arguments.to, [&](double part) { bar.show(part); });
+    return transfer_store(arguments.from, arguments.to,
+                          {.without_application_tables = arguments.without_application_tables,
+                           .progress = [&](double part) { bar.show(part); }});
   }();
   if (!done) return report(done.error());
   if (arguments.json) {
@@ -65,6 +68,8 @@ void add_migrate(CLI::App& app, int& status) {
   verb->add_option("--from", arguments->from, "sqlite:PATH or postgresql://…; nobody may have it open")
       ->required();
   verb->add_option("--to", arguments->to, "sqlite:PATH or postgresql://…; holds no store yet")->required();
+  verb->add_flag("--without-application-tables", arguments->without_application_tables,
+                 "copy the store alone, although tables of the application have rows");
   verb->add_flag("--json", arguments->json, "print JSON for programs");
   verb->callback([arguments, &status] { status = migrate(*arguments); });
 }

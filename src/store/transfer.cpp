@@ -2,6 +2,7 @@
 #include "store/transfer.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -100,7 +101,7 @@ class Checksum {
 
 bool is_sqlite(const std::string& where) { return where.starts_with(kSqliteScheme); }
 
-Result<std::unique_ptr<TransferSource>> open_source(const std::string& where) {
+Result<std::unique_ptr<TransferOrigin>> open_source(const std::string& where) {
   if (is_sqlite(where)) return sqlite::open_transfer_source(where.substr(kSqliteScheme.size()));
   return postgres::open_transfer_source(where);
 }
@@ -112,12 +113,13 @@ Result<std::unique_ptr<TransferTarget>> open_target(const std::string& where) {
 
 class Transfer {
  public:
-  Transfer(TransferSource& from, TransferTarget& to, const std::function<void(double)>& progress)
-      : from_(from), to_(to), progress_(progress) {}
+  Transfer(TransferOrigin& from, TransferTarget& to, const TransferOptions& options)
+      : from_(from), to_(to), options_(options), progress_(options.progress) {}
 
   Result<TransferReport> run() {
     PAWL_TRY(meta_, from_.meta());
     TransferReport report{.was_there = to_.holds_store()};
+    if (!report.was_there && !options_.without_application_tables) PAWL_CHECK(check_application_tables());
     PAWL_CHECK(report.was_there ? compare_with_former() : copy());
     PAWL_TRY(report.entries, from_.count(kLogTable, meta_.horizon));
     PAWL_TRY(report.instances, from_.count(kHeadTable, meta_.horizon));
@@ -126,6 +128,19 @@ class Transfer {
   }
 
  private:
+  /// Nobody is to lose rows without having been told.
+  Result<void> check_application_tables() {
+    PAWL_TRY(const auto tables, from_.application_tables());
+    if (tables.empty()) return {};
+    const auto names = fmt::format("{}", fmt::join(tables, ", "));
+    return fail(
+        Code::invalid_argument,
+        fmt::format("the source has tables of the application with rows, which are not copied: {}. Move "
+                    "them yourself, and say --without-application-tables to copy the store alone",
+                    names),
+        {{"tables", names}});
+  }
+
   Result<void> copy() {
     for (const auto& table : kTransferTables) {
       PAWL_TRY(const auto rows, from_.count(table, meta_.horizon));
@@ -196,8 +211,9 @@ class Transfer {
           std::min(0.99, static_cast<double>(done_) / static_cast<double>(std::max<std::int64_t>(all_, 1))));
   }
 
-  TransferSource& from_;
+  TransferOrigin& from_;
   TransferTarget& to_;
+  const TransferOptions& options_;
   const std::function<void(double)>& progress_;
   TransferMeta meta_;
   std::int64_t all_ = 0;
@@ -207,10 +223,10 @@ class Transfer {
 }  // namespace
 
 Result<TransferReport> transfer_store(const std::string& from, const std::string& to,
-                                      const std::function<void(double)>& progress) {
+                                      const TransferOptions& options) {
   PAWL_TRY(const auto source, open_source(from));
   PAWL_TRY(const auto target, open_target(to));
-  return Transfer(*source, *target, progress).run();
+  return Transfer(*source, *target, options).run();
 }
 
 }  // namespace pawl

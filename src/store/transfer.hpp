@@ -20,6 +20,11 @@
 
 namespace pawl {
 
+struct TransferOptions {
+  bool without_application_tables = false;  ///< go on although the source has some, which stay behind
+  std::function<void(double)> progress{};   ///< goes from 0 to 1
+};
+
 struct TransferReport {
   std::int64_t entries = 0;
   std::int64_t instances = 0;
@@ -27,12 +32,13 @@ struct TransferReport {
 };
 
 /// Copies a store that nobody has open, numbers and incarnation included, reads the copy again and compares
-/// counts and checksums; only then the copy becomes a store. The application's own tables are not copied. One
-/// that was interrupted leaves nothing that could be taken for a store, and is simply run again. `progress`
-/// goes from 0 to 1. Errors: `store_locked` where the source is in use, `invalid_argument` where the target
-/// holds another store, `store_corrupt` where the copy differs, and those of the stores.
+/// counts and checksums; only then the copy becomes a store. The application's own tables are not copied,
+/// because what their columns mean differs between the databases. One that was interrupted leaves nothing
+/// that could be taken for a store, and is simply run again. Errors: `store_locked` where the source is in
+/// use, `invalid_argument` where the target holds another store or tables of the application have rows,
+/// `store_corrupt` where the copy differs, and those of the stores.
 Result<TransferReport> transfer_store(const std::string& from, const std::string& to,
-                                      const std::function<void(double)>& progress);
+                                      const TransferOptions& options = {});
 
 // For the two kinds of databases.
 
@@ -85,6 +91,13 @@ class TransferSource {
   virtual Result<void> read(const TransferTable& table, Seq horizon, const TransferVisit& visit) = 0;
 };
 
+/// Where the copy comes from.
+class TransferOrigin : public TransferSource {
+ public:
+  /// Tables beside Pawl's own that have rows.
+  virtual Result<std::vector<std::string>> application_tables() = 0;
+};
+
 /// Where the copy is made; it can be read before it is finished.
 class TransferTarget : public TransferSource {
  public:
@@ -99,12 +112,12 @@ class TransferTarget : public TransferSource {
 };
 
 namespace sqlite {
-Result<std::unique_ptr<TransferSource>> open_transfer_source(const std::string& path);
+Result<std::unique_ptr<TransferOrigin>> open_transfer_source(const std::string& path);
 Result<std::unique_ptr<TransferTarget>> open_transfer_target(const std::string& path);
 }  // namespace sqlite
 
 namespace postgres {
-Result<std::unique_ptr<TransferSource>> open_transfer_source(const std::string& url);
+Result<std::unique_ptr<TransferOrigin>> open_transfer_source(const std::string& url);
 Result<std::unique_ptr<TransferTarget>> open_transfer_target(const std::string& url);
 }  // namespace postgres
 

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs `pawl migrate` on real stores; what it copies is tested with the stores (tests/postgres/transfer_test.cpp).
+"""Runs `pawl migrate` on real stores; what it copies is tested with the stores (tests/postgres/transfer_test.cpp),
+and to PostgreSQL and back in tests/postgres/command.py.
 
     migrate.py <pawl> <cli_store>
 """
+import contextlib
 import json
 import os
 import pathlib
 import pty
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -38,6 +41,16 @@ class MigrateTest(unittest.TestCase):
         self.assertEqual(run.stdout, "copied: 6 entries, counts and checksums agree\n")
         again = self.migrate(target, "--json")
         self.assertEqual(json.loads(again.stdout), {"entries": 6, "instances": 3, "was_there": True})
+
+    def test_tables_of_the_application_are_not_left_behind_silently(self):
+        with contextlib.closing(sqlite3.connect(self.place / "doors.db")) as database:
+            database.executescript("CREATE TABLE shelf(x); INSERT INTO shelf VALUES(1); CREATE TABLE bare(x)")
+        target = f"sqlite:{self.place / 'new.db'}"
+        run = self.migrate(target)
+        self.assertEqual((run.returncode, run.stdout), (1, ""))
+        self.assertRegex(run.stderr, "which are not copied: shelf. .* --without-application-tables")
+        self.assertFalse((self.place / "new.db").exists())
+        self.assertEqual(self.migrate(target, "--without-application-tables").returncode, 0)
 
     def test_a_target_with_another_store_is_refused(self):
         run = self.migrate(self.make("other.db"))

@@ -94,6 +94,14 @@ Draft later() {
   return draft;
 }
 
+/// What is tried, as soon as the lease of an owner that was killed has run out.
+template <class Try>
+auto once_free(Try attempt) {
+  auto done = attempt();
+  while (code(done) == Code::store_locked) done = attempt();
+  return done;
+}
+
 TEST_P(Transfer, BringsEverything) {
   furnish(from());
   const auto before = see(from());
@@ -114,6 +122,24 @@ TEST_P(Transfer, OfAnEmptyStoreIsOne) {
   open(from());
   ASSERT_TRUE(transfer());
   EXPECT_EQ(write(*open(to()), created("first")), 1);
+}
+
+TEST_P(Transfer, IsRefusedWhereRowsOfTheApplicationWouldBeLeftBehind) {
+  {
+    const auto store = open(from());
+    ASSERT_TRUE(store->execute(
+        std::vector{plain("CREATE TABLE shelf(x INTEGER)"), plain("CREATE TABLE \"empty shelf\"(x INTEGER)"),
+                    plain("CREATE TABLE \"old shelf\"(x INTEGER)"), plain("INSERT INTO shelf VALUES(1)"),
+                    plain("INSERT INTO \"old shelf\" VALUES(1)")}));
+    write(*store, created("k"));
+  }
+  const auto refused = transfer();
+  ASSERT_EQ(code(refused), Code::invalid_argument);
+  EXPECT_EQ(refused.error().field("tables"), "old shelf, shelf");
+  const auto done =
+      once_free([&] { return transfer_store(from(), to(), {.without_application_tables = true}); });
+  ASSERT_TRUE(done) << done.error().to_string();
+  EXPECT_EQ(done->entries, 1);
 }
 
 TEST_P(Transfer, ThatIsRunAgainFindsItselfDone) {
@@ -154,14 +180,6 @@ TEST_P(Transfer, OfWhatIsNotThereMakesNothing) {
   EXPECT_TRUE(code(open_store_at({.where = to(), .read_only = true, .create = false})).has_value());
 }
 
-/// What is tried, as soon as the lease of an owner that was killed has run out.
-template <class Try>
-auto once_free(Try attempt) {
-  auto done = attempt();
-  while (code(done) == Code::store_locked) done = attempt();
-  return done;
-}
-
 TEST_P(Transfer, ThatIsKilledIsRunAgain) {
   {
     const auto store = open(from());
@@ -174,8 +192,9 @@ TEST_P(Transfer, ThatIsKilledIsRunAgain) {
     const auto dies = [&](double part) {
       if (part > moment) static_cast<void>(raise(SIGKILL));
     };
-    EXPECT_EXIT(static_cast<void>(once_free([&] { return transfer_store(from(), to(), dies); })),
-                testing::KilledBySignal(SIGKILL), "");
+    EXPECT_EXIT(
+        static_cast<void>(once_free([&] { return transfer_store(from(), to(), {.progress = dies}); })),
+        testing::KilledBySignal(SIGKILL), "");
     const auto half = open_store_at({.where = to(), .read_only = true, .create = false});
     EXPECT_TRUE(!half || (*half)->info().last == 0) << "half a store";
   }

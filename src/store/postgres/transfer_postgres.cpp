@@ -67,6 +67,25 @@ class End {
     return row.integer(0, 0);
   }
 
+  /// Those that statements of the application reach by name alone.
+  Result<std::vector<std::string>> application_tables() {
+    PAWL_TRY(
+        const auto tables,
+        db_.run("SELECT c.relname, n.nspname = $1, format('SELECT 1 FROM %I.%I LIMIT 1', n.nspname, "
+                "c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind "
+                "IN ('r', 'p') AND NOT c.relispartition AND (n.nspname = $1 OR n.nspname = "
+                "ANY(current_schemas(false))) ORDER BY c.relname",
+                Params().text(names_.schema())));
+    std::vector<std::string> found;
+    for (int i = 0; i < tables.count(); ++i) {
+      auto name = tables.text(i, 0);
+      if (tables.boolean(i, 1) && is_own_table(name)) continue;
+      PAWL_TRY(const auto filled, db_.run(tables.text(i, 2)));
+      if (filled.count() != 0) found.push_back(std::move(name));
+    }
+    return found;
+  }
+
   Result<void> read(const TransferTable& table, Seq horizon, const TransferVisit& visit) {
     TransferRow row(table.columns.size());
     return db_.copy_out(names_("SELECT " + columns_of(table) + rows_of(table, horizon)),
@@ -93,7 +112,7 @@ class End {
   Connection db_;
 };
 
-class PostgresSource final : public TransferSource {
+class PostgresSource final : public TransferOrigin {
  public:
   Result<void> open(const std::string& url) {
     // As its owner, so that nobody else writes it.
@@ -109,6 +128,8 @@ class PostgresSource final : public TransferSource {
   Result<void> read(const TransferTable& table, Seq horizon, const TransferVisit& visit) override {
     return end_.read(table, horizon, visit);
   }
+
+  Result<std::vector<std::string>> application_tables() override { return end_.application_tables(); }
 
  private:
   std::unique_ptr<Store> owner_;
@@ -240,7 +261,7 @@ class PostgresTarget final : public TransferTarget {
 
 }  // namespace
 
-Result<std::unique_ptr<TransferSource>> open_transfer_source(const std::string& url) {
+Result<std::unique_ptr<TransferOrigin>> open_transfer_source(const std::string& url) {
   auto source = std::make_unique<PostgresSource>();
   PAWL_CHECK(source->open(url));
   return source;

@@ -55,7 +55,7 @@ Result<void> read_table(Database& db, const TransferTable& table, Seq horizon, c
   }
 }
 
-class SqliteSource final : public TransferSource {
+class SqliteSource final : public TransferOrigin {
  public:
   Result<void> open(const std::string& path) {
     // As its owner, so that nobody else writes it.
@@ -69,6 +69,22 @@ class SqliteSource final : public TransferSource {
   }
   Result<void> read(const TransferTable& table, Seq horizon, const TransferVisit& visit) override {
     return read_table(db_, table, horizon, visit);
+  }
+
+  Result<std::vector<std::string>> application_tables() override {
+    std::vector<std::string> found;
+    PAWL_TRY(auto rows,
+             db_.prepare("SELECT name, printf('SELECT EXISTS(SELECT 1 FROM \"%w\")', name) FROM "
+                         "sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE "
+                         "'\\' ORDER BY name"));
+    const ResetGuard guard(rows);
+    while (true) {
+      PAWL_TRY(const bool more, rows.row());
+      if (!more) return found;
+      if (is_own_table(rows.text(0))) continue;
+      PAWL_TRY(const auto filled, db_.integer(std::string(rows.text(1))));
+      if (filled != 0) found.emplace_back(rows.text(0));
+    }
   }
 
  private:
@@ -175,7 +191,7 @@ class SqliteTarget final : public TransferTarget {
 
 }  // namespace
 
-Result<std::unique_ptr<TransferSource>> open_transfer_source(const std::string& path) {
+Result<std::unique_ptr<TransferOrigin>> open_transfer_source(const std::string& path) {
   auto source = std::make_unique<SqliteSource>();
   PAWL_CHECK(source->open(path));
   return source;
