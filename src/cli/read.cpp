@@ -64,7 +64,7 @@ Result<JsonDocument> list(Source& source, InstanceQuery query) {
   JsonWriter out;
   out.begin_object().key("instances").begin_array();
   while (true) {
-    query.limit = std::min(wanted, kMostPage);
+    query.limit = std::min(wanted, source.most_page());
     PAWL_TRY(const auto page, source.instances(query));
     std::size_t count = 0;
     each_in(page.root(), "instances", [&](JsonValue instance) {

@@ -72,6 +72,9 @@ class Source {
   /// For people: an address or a path, without a password.
   virtual std::string name() const = 0;
 
+  /// How many instances one call of `instances` may ask for.
+  virtual std::size_t most_page() const { return kMostPage; }
+
   virtual Result<JsonDocument> machines() = 0;
   virtual Result<JsonDocument> instances(const InstanceQuery& query) = 0;
   virtual Result<JsonDocument> instance(const std::string& machine, const std::string& key) = 0;

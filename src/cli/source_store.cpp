@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -121,6 +122,8 @@ class StoreSource final : public Source {
       : store_(std::move(store)), name_(std::move(name)) {}
 
   std::string name() const override { return name_; }
+  /// Each page looks at every head, so one is better than many.
+  std::size_t most_page() const override { return std::numeric_limits<std::ptrdiff_t>::max(); }
   Result<JsonDocument> machines() override;
   Result<JsonDocument> instances(const InstanceQuery& query) override;
   Result<JsonDocument> instance(const std::string& machine, const std::string& key) override;
