@@ -276,9 +276,23 @@ export function Segments(props: { label: string; value: string; options: [string
   );
 }
 
-/** A text that is told after a pause in typing. */
+const kPause = 200;
+
+/** A text that is told after a pause in typing. What is typed is its own until then: pages are drawn again while
+    somebody types. What the address says instead, as after the way back, comes before what is typed. */
 export function Search(props: { label: string; value: string; onChange(value: string): void }) {
+  const [typed, setTyped] = useState(props.value);
   const timer = useRef<ReturnType<typeof setTimeout>>();
+  const told = useRef(props.value);
+  const tell = useRef(props.onChange);
+  tell.current = props.onChange;
+  useEffect(() => {
+    if (props.value === told.current) return;
+    clearTimeout(timer.current);
+    told.current = props.value;
+    setTyped(props.value);
+  }, [props.value]);
+  useEffect(() => () => clearTimeout(timer.current), []);
   return (
     <label class="search">
       <Icon name="search" />
@@ -286,13 +300,17 @@ export function Search(props: { label: string; value: string; onChange(value: st
         type="search"
         aria-label={props.label}
         placeholder={props.label}
-        value={props.value}
+        value={typed}
         spellcheck={false}
         autocomplete="off"
         onInput={(event) => {
           const { value } = event.currentTarget;
+          setTyped(value);
           clearTimeout(timer.current);
-          timer.current = setTimeout(() => props.onChange(value), 200);
+          timer.current = setTimeout(() => {
+            told.current = value;
+            tell.current(value);
+          }, kPause);
         }}
       />
     </label>
