@@ -83,6 +83,27 @@ test('what is typed into a search stays, however often the page is drawn meanwhi
   await page.context().close();
 });
 
+test('tabs that nobody looks at leave the connections to the others, and catch up when they are seen', async () => {
+  const context = await login();
+  const first = await browser.open(`${server.url}/feed?machine=demo_order&kind=created`, context);
+  const tabs = [first];
+  for (let number = 1; number < kConnections; number += 1) tabs.push(await first.context().newPage());
+  for (const tab of tabs) {
+    await tab.goto(`${server.url}/feed?machine=demo_order&kind=created`);
+    await tab.getByText('Live', { exact: true }).waitFor();
+    await look(tab, false);
+  }
+  const last = await first.context().newPage();
+  await last.goto(`${server.url}/instances?machine=demo_order&state=placed`);
+  await last.getByRole('link', { name: 'played' }).waitFor();
+  await makeOrders(last, ['while-hidden-1', 'while-hidden-2']);
+  assert.equal(await first.getByRole('link', { name: /^while-hidden/ }).count(), 0);
+  await look(first, true);
+  await first.getByRole('link', { name: 'while-hidden-2' }).waitFor();
+  assert.equal(await first.getByRole('link', { name: /^while-hidden/ }).count(), 2);
+  await first.context().close();
+});
+
 test('nothing was asked of another server, and the browser had nothing to complain about', () => {
   assert.deepEqual([...browser.strangers], []);
   assert.deepEqual(browser.complaints, []);

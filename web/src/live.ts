@@ -122,8 +122,13 @@ export interface FeedHandlers {
 
 const kinds = ['created', 'fired', 'recovery', 'work', 'timer', 'message'];
 
+// A browser opens six connections to a server, for all its tabs: one that is not looked at gives its own back. Not at
+// once, because a glance at another tab is short.
+const kHidden = 3000;
+
 /** Follows the log behind `after`, or from the last `recent` entries on. The browser reconnects with
-    Last-Event-ID, so that nothing is missed; where the reader was too slow, it goes on from now. */
+    Last-Event-ID, so that nothing is missed; where the reader was too slow, it goes on from now. While the page is
+    hidden, the log is left alone; what was written meanwhile follows when it is seen again. */
 export function followLog(filter: Filter, start: { after?: string; recent?: number }, on: FeedHandlers): () => void {
   let source: EventSource | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -132,6 +137,7 @@ export function followLog(filter: Filter, start: { after?: string; recent?: numb
 
   const open = (recent: number) => {
     on.status?.('connecting');
+    source?.close();
     source = new EventSource(`/v1/events${query({ ...filter, after: cursor, recent: cursor ? 0 : recent })}`);
     source.onopen = () => on.status?.('live');
     for (const kind of kinds) {
@@ -157,7 +163,7 @@ export function followLog(filter: Filter, start: { after?: string; recent?: numb
   };
 
   const again = (pause: number) => {
-    if (closed) return;
+    if (closed || asleep) return;
     on.status?.('waiting');
     clearTimeout(timer);
     timer = setTimeout(() => open(0), pause);
@@ -179,9 +185,32 @@ export function followLog(filter: Filter, start: { after?: string; recent?: numb
     again(2000);
   };
 
+  let hiding: ReturnType<typeof setTimeout> | undefined;
+  let asleep = false;
+  const sleep = () => {
+    asleep = true;
+    clearTimeout(timer);
+    source?.close();
+  };
+  const wake = () => {
+    asleep = false;
+    // Without an entry there is no cursor to go on from; who did not ask for the past is told that some may be missing.
+    if (!cursor && !start.recent) on.skipped?.();
+    open(start.recent ?? 0);
+  };
+  const turned = () => {
+    clearTimeout(hiding);
+    if (document.hidden) hiding = setTimeout(sleep, kHidden);
+    else if (asleep) wake();
+  };
+
   open(start.recent ?? 0);
+  turned();
+  document.addEventListener('visibilitychange', turned);
   return () => {
     closed = true;
+    document.removeEventListener('visibilitychange', turned);
+    clearTimeout(hiding);
     clearTimeout(timer);
     source?.close();
   };
@@ -213,6 +242,8 @@ export function useResource<T>(key: string, load: (signal: AbortSignal) => Promi
     let refused = false;
     let busy = false;
     let stale = false;
+    let begun = false;
+    let missed = false;
     let last = 0;
     const later = (pause: number) => {
       clearTimeout(timer);
@@ -227,7 +258,9 @@ export function useResource<T>(key: string, load: (signal: AbortSignal) => Promi
       stale = false;
       refused = false;
       try {
-        if (!document.hidden || round === 0) {
+        missed = document.hidden && begun;
+        begun = true;
+        if (!missed) {
           const data = await loading.current(abort.signal);
           if (!abort.signal.aborted) setState({ key, data });
         }
@@ -245,9 +278,15 @@ export function useResource<T>(key: string, load: (signal: AbortSignal) => Promi
       if (stale) later(kSoon);
       else if (every && !refused) later(every);
     };
+    // A hidden page asks for nothing, and catches up when it is seen.
+    const turned = () => {
+      if (!document.hidden && missed) touched.current();
+    };
+    document.addEventListener('visibilitychange', turned);
     void step();
     return () => {
       abort.abort();
+      document.removeEventListener('visibilitychange', turned);
       touched.current = () => {};
       clearTimeout(timer);
     };
