@@ -174,6 +174,18 @@ test('a run leads to its instance and back', async () => {
   assert.equal(new URL(admin.url()).pathname, runPath('listed'));
 });
 
+test("the events by which a flow moves its run are nobody's to send", async () => {
+  await admin.goto(`${server.url}/instances/${kFlow}/listed`);
+  await shownState(admin, 'delayed');
+  const card = admin.getByRole('region', { name: 'Run', exact: true });
+  await card.getByRole('link', { name: 'the page of the run' }).waitFor();
+  await loaded(admin);
+  assert.equal(await admin.getByRole('region', { name: 'Send an event' }).count(), 0);
+  await card.getByRole('link', { name: 'the page of the run' }).click();
+  await admin.getByRole('button', { name: 'Cancel', exact: true }).waitFor();
+  assert.equal(new URL(admin.url()).pathname, runPath('listed'));
+});
+
 test('filters and pages of the list are kept in the address', async () => {
   for (let number = 0; number < 60; number += 1) await startRun(`shelf-${String(number).padStart(2, '0')}`, { delay: '1h' });
   await admin.goto(`${server.url}/runs`);

@@ -83,6 +83,19 @@ test('what is typed into a search stays, however often the page is drawn meanwhi
   await page.context().close();
 });
 
+test('an instance that changes all the time is shown, and no question about it is given up', async () => {
+  await makeOrders(admin, ['played']);
+  const page = await browser.open(server.url, await login());
+  const givenUp = [];
+  page.on('requestfailed', (request) => givenUp.push(request.url()));
+  await page.addInitScript(playEvents);
+  await page.goto(`${server.url}/instances/demo_order/played`);
+  await page.getByRole('list', { name: 'History' }).getByText('Begun', { exact: true }).waitFor();
+  await page.waitForFunction(() => window.played > 300);
+  assert.deepEqual(givenUp.filter((url) => url.includes('/v1/instances/')), []);
+  await page.context().close();
+});
+
 test('tabs that nobody looks at leave the connections to the others, and catch up when they are seen', async () => {
   const context = await login();
   const first = await browser.open(`${server.url}/feed?machine=demo_order&kind=created`, context);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { Problem, at, call, get, identity, may, write } from '../api';
 import { changes } from '../diff';
 import { clockTime, count, due, moment } from '../format';
 import { Icon } from '../icons';
-import { flows, followLog, now, useResource } from '../live';
+import { type Resource, flows, now, useLog, useResource } from '../live';
 import { Link } from '../router';
 import { useStore } from '../store';
 import type { HistoryPage, Instance, Json, LogEntry } from '../types';
@@ -181,22 +181,13 @@ function Entry({ entry, older }: { entry: LogEntry; older: LogEntry | undefined 
   );
 }
 
-function Timeline({ machine, name, round, onLoaded }: { machine: string; name: string; round: number; onLoaded(events: LogEntry[]): void }) {
-  const path = `/v1/instances${at(machine, name)}/history`;
-  const first = useResource<HistoryPage>(`${path} ${round}`, (signal) => get(`${path}?limit=${kPage}`, signal));
-  const [kept, setKept] = useState<HistoryPage>();
+function Timeline({ path, first }: { path: string; first: Resource<HistoryPage> }) {
   const [older, setOlder] = useState<HistoryPage>();
-  useEffect(() => {
-    if (first.data) {
-      setKept(first.data);
-      onLoaded(first.data.events);
-    }
-  }, [first.data]);
   const more = useAction(async (before: number) => {
     const next = await get<HistoryPage>(`${path}?limit=${kPage}&before=${before}`);
     setOlder((known) => ({ ...next, events: [...(known?.events ?? []), ...next.events] }));
   });
-  const page = first.data ?? kept;
+  const page = first.data;
   if (first.error && !page) return <Refusal problem={first.error} />;
   if (!page) return <Skeleton lines={8} />;
   // What was loaded of the past stays; what is new since then lies between.
@@ -285,15 +276,15 @@ function Facts({ instance }: { instance: Instance }) {
 
 export function InstancePage({ machine, name }: { machine: string; name: string }) {
   const path = `/v1/instances${at(machine, name)}`;
-  const [round, setRound] = useState(0);
-  const [history, setHistory] = useState<LogEntry[]>([]);
   const loaded = useResource<Instance>(path, (signal) => get(path, signal), 2000);
+  const history = useResource<HistoryPage>(`${path}/history`, (signal) => get(`${path}/history?limit=${kPage}`, signal));
   const beside = useResource<{ values: Record<string, Json> }>(loaded.data ? `${path}/ephemerals` : '', (signal) => get(`${path}/ephemerals`, signal), 2000);
+  // An instance may change faster than it can be asked for.
   const changed = () => {
-    setRound((before) => before + 1);
-    loaded.reload();
+    loaded.touch();
+    history.touch();
   };
-  useEffect(() => followLog({ machine, key: name }, {}, { entry: changed, skipped: changed }), [machine, name]);
+  useLog({ machine, key: name }, changed);
   const instance = loaded.data;
   const isFlow = useStore(flows)?.some((flow) => flow.name === machine);
   const values = beside.data?.values ?? {};
@@ -327,10 +318,20 @@ export function InstancePage({ machine, name }: { machine: string; name: string 
       </Heading>
       <div class="columns wide-left instance">
         <Card title="History" flush>
-          <Timeline machine={machine} name={name} round={round} onLoaded={setHistory} />
+          <Timeline path={`${path}/history`} first={history} />
         </Card>
         <div class="stack">
-          <Card title="Send an event">{instance ? <Actions instance={instance} history={history} onChanged={changed} /> : <Skeleton lines={2} />}</Card>
+          {isFlow ? (
+            <Card title="Run">
+              <p class="quiet">
+                It is a run of the flow {machine}, which its steps move. Operators steer it on <Link to={runPath({ flow: machine, id: name })}>the page of the run</Link>.
+              </p>
+            </Card>
+          ) : (
+            <Card title="Send an event">
+              {instance && isFlow === false ? <Actions instance={instance} history={history.data?.events ?? []} onChanged={changed} /> : <Skeleton lines={2} />}
+            </Card>
+          )}
           <Card title="Data">{instance ? <Code value={instance.data} /> : <Skeleton />}</Card>
           <Card title="Pending">{instance ? <Pending instance={instance} /> : <Skeleton lines={2} />}</Card>
           {Object.keys(values).length > 0 && (
