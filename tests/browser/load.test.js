@@ -117,6 +117,17 @@ test('tabs that nobody looks at leave the connections to the others, and catch u
   await first.context().close();
 });
 
+test('a page without a timer is not the end where another one follows', async () => {
+  await admin.route('**/v1/timers', (route) => route.fulfill({ json: { timers: [], next: 'further' } }));
+  await admin.route('**/v1/timers?cursor=further', (route) => route.fulfill({ json: { timers: [] } }));
+  await admin.goto(`${server.url}/timers`);
+  await admin.getByText('None among those that were looked at').waitFor();
+  assert.equal(await admin.getByText('No timer is set').count(), 0);
+  await admin.getByRole('button', { name: 'Next page' }).click();
+  await admin.getByText('No timer is set').waitFor();
+  await admin.unrouteAll();
+});
+
 test('nothing was asked of another server, and the browser had nothing to complain about', () => {
   assert.deepEqual([...browser.strangers], []);
   assert.deepEqual(browser.complaints, []);

@@ -6,9 +6,10 @@ import { store, useStore } from './store';
 const here = store(location.pathname + location.search);
 addEventListener('popstate', () => here.set(location.pathname + location.search));
 
-export function go(to: string, replace = false): void {
-  if (replace) history.replaceState(null, '', to);
-  else history.pushState(null, '', to);
+/** `state` is what the browser keeps with the address. */
+export function go(to: string, replace = false, state: unknown = null): void {
+  if (replace) history.replaceState(state, '', to);
+  else history.pushState(state, '', to);
   here.set(location.pathname + location.search);
   if (!replace) scrollTo(0, 0);
 }
@@ -25,16 +26,29 @@ export function usePlace(): Place {
   return { path, query: new URLSearchParams(search), whole };
 }
 
-/** The same page with other filters. A filter that changes begins at the first page again. */
-export function refine(place: Place, changes: Record<string, string>, keepCursor = false): void {
+function varied(place: Place, changes: Record<string, string>): string {
   const next = new URLSearchParams(place.query);
-  if (!keepCursor) next.delete('cursor');
   for (const [name, value] of Object.entries(changes)) {
     if (value) next.set(name, value);
     else next.delete(name);
   }
   const text = next.toString();
-  go(place.path + (text && `?${text}`), !keepCursor);
+  return place.path + (text && `?${text}`);
+}
+
+/** The same page with other filters, which begins at the first page of the list again. */
+export function refine(place: Place, changes: Record<string, string>): void {
+  go(varied(place, { cursor: '', ...changes }), true);
+}
+
+/** Another page of the list with the same filters. An empty cursor is the first. */
+export function turnTo(place: Place, cursor: string): void {
+  go(varied(place, { cursor }), false, cursor ? { turned: true } : null);
+}
+
+/** Whether the way back leads to the page of the list before this one. */
+export function wasTurned(): boolean {
+  return Boolean((history.state as { turned?: boolean } | null)?.turned);
 }
 
 /** The decoded parameters where the path fits the pattern, such as /machines/:machine. */

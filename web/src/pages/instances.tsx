@@ -2,10 +2,11 @@
 import { get, query } from '../api';
 import { count } from '../format';
 import { machines, useResource } from '../live';
+import { Listed } from '../paging';
 import { Link, refine, usePlace } from '../router';
 import { useStore } from '../store';
 import type { Instance, InstancePage } from '../types';
-import { Ago, Card, Empty, Heading, KeyLink, Refusal, Search, Segments, Select, Skeleton, StateBadge } from '../ui';
+import { Ago, Card, Empty, Heading, KeyLink, Search, Segments, Select, StateBadge } from '../ui';
 
 const kPage = 50;
 
@@ -90,32 +91,19 @@ export function InstancesPage() {
             />
           )}
         </div>
-        {page.error && <Refusal problem={page.error} />}
-        {!page.data && !page.error && <Skeleton lines={8} />}
-        {page.data?.instances.length === 0 && !page.data.next && (
-          <Empty icon="instances" title={filtered ? 'No instance fits' : 'No instances yet'}>
-            {filtered ? <Link to="/instances?finished=any">Show all</Link> : 'They appear here when a program or you begin them.'}
-          </Empty>
-        )}
-        {page.data?.instances.length === 0 && page.data.next && (
-          <Empty icon="search" title="None among the first that were looked at">
-            The next page looks further.
-          </Empty>
-        )}
-        {page.data && page.data.instances.length > 0 && <Rows instances={page.data.instances} oneMachine={machine !== ''} />}
-        {page.data && (cursor || page.data.next) && (
-          <div class="pager">
-            <span class="quiet">{cursor ? 'In the order of creation, further on' : 'In the order of creation, the oldest first'}</span>
-            {cursor && (
-              <button type="button" onClick={() => refine(place, { cursor: '' }, true)}>
-                First page
-              </button>
-            )}
-            <button type="button" disabled={!page.data.next} onClick={() => refine(place, { cursor: page.data?.next ?? '' }, true)}>
-              Next page
-            </button>
-          </div>
-        )}
+        <Listed
+          page={page}
+          rows={page.data?.instances}
+          place={place}
+          note="In the order of creation, the oldest first"
+          none={
+            <Empty icon="instances" title={filtered ? 'No instance fits' : 'No instances yet'}>
+              {filtered ? <Link to="/instances?finished=any">Show all</Link> : 'They appear here when a program or you begin them.'}
+            </Empty>
+          }
+        >
+          <Rows instances={page.data?.instances ?? []} oneMachine={machine !== ''} />
+        </Listed>
       </Card>
     </>
   );

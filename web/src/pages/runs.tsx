@@ -3,10 +3,11 @@ import { get, may, query } from '../api';
 import { ordinarySteps, positionOf, runStates } from '../flow';
 import { count } from '../format';
 import { flows, useLog, useResource } from '../live';
+import { Listed } from '../paging';
 import { Link, refine, usePlace } from '../router';
 import { useStore } from '../store';
 import type { Flow, Run, RunPage } from '../types';
-import { Ago, Card, Empty, Heading, NoFlows, ProgressBar, Refusal, RunChip, RunLink, Segments, Select, Skeleton } from '../ui';
+import { Ago, Card, Empty, Heading, NoFlows, ProgressBar, RunChip, RunLink, Segments, Select, Skeleton } from '../ui';
 import { StartRun } from './start_run';
 
 const kPage = 50;
@@ -122,7 +123,6 @@ export function RunsPage() {
   // One stream: of the flow that is looked at, or of everything where there are several.
   const only = flow || (known?.length === 1 ? (known[0]?.name ?? '') : '');
   useLog(only ? { machine: only } : {}, page.touch, (entry) => Boolean(known?.some(({ name }) => name === entry.machine)));
-  const runs = page.data?.runs;
   return (
     <>
       <Heading title="Runs">{known && known.length > 0 && may('operator') && <StartRun known={known} chosen={flow} />}</Heading>
@@ -152,27 +152,17 @@ export function RunsPage() {
             )}
           </div>
         )}
-        {page.error && <Refusal problem={page.error} />}
-        {(!known || (some && !runs && !page.error)) && <Skeleton lines={8} />}
-        {runs?.length === 0 && !page.data?.next && <NoRuns filtered={Boolean(flow || state || finished === 'true')} all={finished === 'any'} />}
-        {runs?.length === 0 && page.data?.next && (
-          <Empty icon="search" title="None among the first that were looked at">
-            The next page looks further.
-          </Empty>
-        )}
-        {runs && runs.length > 0 && <Rows runs={runs} known={known ?? []} oneFlow={flow !== ''} />}
-        {page.data && (cursor || page.data.next) && (
-          <div class="pager">
-            <span class="quiet">{cursor ? 'In the order of creation, further on' : 'In the order of creation, the oldest first'}</span>
-            {cursor && (
-              <button type="button" onClick={() => refine(place, { cursor: '' }, true)}>
-                First page
-              </button>
-            )}
-            <button type="button" disabled={!page.data.next} onClick={() => refine(place, { cursor: page.data?.next ?? '' }, true)}>
-              Next page
-            </button>
-          </div>
+        {!known && <Skeleton lines={8} />}
+        {some && (
+          <Listed
+            page={page}
+            rows={page.data?.runs}
+            place={place}
+            note="In the order of creation, the oldest first"
+            none={<NoRuns filtered={Boolean(flow || state || finished === 'true')} all={finished === 'any'} />}
+          >
+            <Rows runs={page.data?.runs ?? []} known={known ?? []} oneFlow={flow !== ''} />
+          </Listed>
         )}
       </Card>
       {known && known.length > 0 && (

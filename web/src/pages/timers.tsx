@@ -2,10 +2,11 @@
 import { get, query } from '../api';
 import { due, moment } from '../format';
 import { machines, now, useResource } from '../live';
+import { Listed } from '../paging';
 import { refine, usePlace } from '../router';
 import { useStore } from '../store';
 import type { SetTimer } from '../types';
-import { Card, Empty, Heading, KeyLink, Refusal, Select, Skeleton, StateBadge } from '../ui';
+import { Card, Empty, Heading, KeyLink, Select, StateBadge } from '../ui';
 
 export function TimersPage() {
   const place = usePlace();
@@ -23,14 +24,17 @@ export function TimersPage() {
         <div class="filters">
           <Select label="Machine" any="All machines" value={machine} options={known?.map(({ name }) => name) ?? []} onChange={(value) => refine(place, { machine: value })} />
         </div>
-        {page.error && <Refusal problem={page.error} />}
-        {!timers && !page.error && <Skeleton lines={6} />}
-        {timers?.length === 0 && (
-          <Empty icon="timers" title="No timer is set">
-            Instances set timers when they wait for a deadline.
-          </Empty>
-        )}
-        {timers && timers.length > 0 && (
+        <Listed
+          page={page}
+          rows={timers}
+          place={place}
+          note="Of a thousand instances at a time, what is due first"
+          none={
+            <Empty icon="timers" title="No timer is set">
+              Instances set timers when they wait for a deadline.
+            </Empty>
+          }
+        >
           <div class="table-place">
             <table>
               <thead>
@@ -43,7 +47,7 @@ export function TimersPage() {
                 </tr>
               </thead>
               <tbody>
-                {timers.map((timer) => (
+                {timers?.map((timer) => (
                   <tr key={`${timer.machine} ${timer.key} ${timer.name}`}>
                     <td class="number">
                       <time dateTime={timer.due} title={moment(timer.due)}>
@@ -63,20 +67,7 @@ export function TimersPage() {
               </tbody>
             </table>
           </div>
-        )}
-        {(cursor || page.data?.next) && (
-          <div class="pager">
-            <span class="quiet">Timers of a thousand instances at a time</span>
-            {cursor && (
-              <button type="button" onClick={() => refine(place, { cursor: '' }, true)}>
-                First page
-              </button>
-            )}
-            <button type="button" disabled={!page.data?.next} onClick={() => refine(place, { cursor: page.data?.next ?? '' }, true)}>
-              Next page
-            </button>
-          </div>
-        )}
+        </Listed>
       </Card>
     </>
   );
