@@ -186,6 +186,25 @@ test("the events by which a flow moves its run are nobody's to send", async () =
   assert.equal(new URL(admin.url()).pathname, runPath('listed'));
 });
 
+test("the diagram of a flow's machine shows where it begins, and its events in few rows", async () => {
+  await admin.setViewportSize({ width: 390, height: 844 });
+  await admin.goto(`${server.url}/machines/${kFlow}`);
+  const begins = admin.getByRole('link', { name: /^fresh: \d+ instances/ });
+  await begins.waitFor();
+  await admin.waitForFunction(() => {
+    const place = document.querySelector('.diagram').getBoundingClientRect();
+    const box = document.querySelector('.diagram a[aria-label^="fresh:"]').getBoundingClientRect();
+    return box.left >= place.left && box.right <= place.right;
+  });
+  await admin.setViewportSize({ width: 1280, height: 860 });
+  const rows = admin.getByRole('region', { name: 'Events' }).getByRole('row');
+  assert.equal(await rows.filter({ hasText: 'StepDone' }).count(), 1);
+  assert.deepEqual(await rows.filter({ hasText: 'Watch' }).locator('.outcome').allTextContents(), ['stays']);
+  // The list of pages shows where one is, however long it is.
+  await admin.reload();
+  await admin.waitForFunction(() => document.querySelector('nav [aria-current]')?.getBoundingClientRect().bottom < document.querySelector('nav').getBoundingClientRect().bottom);
+});
+
 test('filters and pages of the list are kept in the address', async () => {
   for (let number = 0; number < 60; number += 1) await startRun(`shelf-${String(number).padStart(2, '0')}`, { delay: '1h' });
   await admin.goto(`${server.url}/runs`);

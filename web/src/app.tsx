@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame around every page: who is logged in, where one is, where one can go.
 import type { ComponentChild } from 'preact';
-import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { Problem, call, identity, may } from './api';
 import { count } from './format';
 import { Icon, type IconName } from './icons';
-import { beginLooking, learnIdentity, loadStructure, machines, reachable, stats, systems } from './live';
+import { beginLooking, flows, learnIdentity, loadStructure, machines, reachable, stats, systems } from './live';
 import { AccountPage } from './pages/account';
 import { FeedPage } from './pages/feed';
 import { InstancePage } from './pages/instance';
@@ -64,11 +64,15 @@ function pageAt(path: string): ComponentChild {
 function NavLink(props: { to: string; icon: IconName; text: string; aside?: string | undefined }) {
   const { path } = usePlace();
   const current = props.to === '/' ? path === '/' : path === props.to || path.startsWith(`${props.to}/`);
+  const place = useRef<HTMLLIElement>(null);
+  useEffect(() => {
+    if (current) place.current?.scrollIntoView({ block: 'nearest' });
+  }, [current]);
   return (
-    <li>
+    <li ref={place}>
       <Link to={props.to} aria-current={current ? 'page' : undefined}>
         <Icon name={props.icon} />
-        <span class="nav-text">{props.text}</span>
+        <span class="nav-text" title={props.text}>{props.text}</span>
         {props.aside !== undefined && <span class="nav-aside">{props.aside}</span>}
       </Link>
     </li>
@@ -82,10 +86,25 @@ function running(name: string): string | undefined {
   return count(definition.states.reduce((sum, state) => sum + (state.terminal ? 0 : (counts[state.name] ?? 0)), 0));
 }
 
-function Navigation() {
-  const known = useStore(machines);
-  const brought = useStore(systems)?.filter((system) => system.page);
+function MachineLinks({ title, names }: { title: string; names: string[] | undefined }) {
   useStore(stats);
+  if (!names?.length) return null;
+  return (
+    <>
+      <h2>{title}</h2>
+      <ul>
+        {names.map((name) => (
+          <NavLink key={name} to={`/machines/${encodeURIComponent(name)}`} icon="machine" text={name} aside={running(name)} />
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Navigation() {
+  const names = useStore(machines)?.map(({ name }) => name);
+  const ofFlows = new Set(useStore(flows)?.map(({ name }) => name));
+  const brought = useStore(systems)?.filter((system) => system.page);
   return (
     <nav id="navigation" aria-label="Pages">
       <ul>
@@ -97,16 +116,6 @@ function Navigation() {
         <NavLink to="/timers" icon="timers" text="Timers" />
         <NavLink to="/pools" icon="pools" text="Permit pools" />
       </ul>
-      {known && known.length > 0 && (
-        <>
-          <h2>Machines</h2>
-          <ul>
-            {known.map(({ name }) => (
-              <NavLink key={name} to={`/machines/${encodeURIComponent(name)}`} icon="machine" text={name} aside={running(name)} />
-            ))}
-          </ul>
-        </>
-      )}
       {brought && brought.length > 0 && (
         <>
           <h2>Systems</h2>
@@ -126,6 +135,9 @@ function Navigation() {
           </ul>
         </>
       )}
+      {/* Last, because there may be many. */}
+      <MachineLinks title="Machines" names={names?.filter((name) => !ofFlows.has(name))} />
+      <MachineLinks title="Flows" names={names?.filter((name) => ofFlows.has(name))} />
     </nav>
   );
 }

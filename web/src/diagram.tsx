@@ -56,9 +56,11 @@ function textWidth(text: string, font: string): number {
 
 const labelWidth = (text: string): number => textWidth(text, '12px system-ui, sans-serif') + 12;
 
+const labelOf = (row: Definition['transitions'][number]): string => row.event + (row.guarded ? ' ?' : '');
+
 /** Events that leave a state where it is stand in its box. */
 function staying(definition: Definition, state: string): string[] {
-  return definition.transitions.filter((row) => row.internal && row.from === state).map((row) => row.event);
+  return [...new Set(definition.transitions.filter((row) => row.from === state && (row.internal || row.to === state)).map(labelOf))];
 }
 
 /** A line through the points with round corners. */
@@ -74,7 +76,7 @@ function smooth(points: Point[]): string {
   return path;
 }
 
-/** Back to the state it came from: a loop above its right corner. */
+/** Back to the state it came from: a loop above its right corner, whose events stand in the box. */
 function loop(box: Box): string {
   const x = box.x + box.width / 2;
   const y = box.y - box.height / 2;
@@ -97,7 +99,7 @@ function layOut(definition: Definition, tall: boolean): Drawn {
     if (row.internal) continue;
     const id = `${row.from}\u0000${row.to}`;
     const known = labels.get(id) ?? { from: row.from, to: row.to, labels: [] };
-    known.labels.push(row.event + (row.guarded ? ' ?' : ''));
+    if (!known.labels.includes(labelOf(row))) known.labels.push(labelOf(row));
     labels.set(id, known);
   }
   for (const edge of labels.values()) {
@@ -111,7 +113,7 @@ function layOut(definition: Definition, tall: boolean): Drawn {
     const width = Math.max(...edge.labels.map(labelWidth));
     const box = nodes.get(edge.from);
     if (edge.from === edge.to && box) {
-      return { id, ...edge, path: loop(box), at: { x: box.x + box.width / 2 + 4, y: box.y - box.height / 2 - 20 }, width };
+      return { id, ...edge, path: loop(box), at: { x: box.x, y: box.y }, width: 0 };
     }
     const drawn = graph.edge(edge.from, edge.to) as { points: Point[]; x: number; y: number };
     return { id, ...edge, path: smooth(drawn.points), at: { x: drawn.x, y: drawn.y }, width };
@@ -146,7 +148,7 @@ function Edge({ edge, hot }: { edge: DrawnEdge; hot: boolean }) {
   return (
     <g class={`edge ${hot ? 'hot' : ''}`}>
       <path d={edge.path} marker-end={hot ? 'url(#tip-hot)' : 'url(#tip)'} />
-      {edge.labels.length > 0 && (
+      {edge.width > 0 && (
         <>
           <rect x={edge.at.x - edge.width / 2} y={edge.at.y - (edge.labels.length * kLine) / 2 - 1} width={edge.width} height={edge.labels.length * kLine + 2} rx="4" />
           {edge.labels.map((label, line) => (
@@ -204,6 +206,11 @@ export default function Diagram({ definition, counts, steps }: { definition: Def
   const hot = new Set(moving.map(({ edge }) => edge.id));
   const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
   const start = drawn.nodes.get(kStart);
+  // Where it is wider than its place, it is read from its beginning on.
+  useEffect(() => {
+    const element = place.current;
+    if (element && start && room > 0) element.scrollLeft = start.x * Math.max(kLeastScale, Math.min(1, room / drawn.width)) - room / 2;
+  }, [drawn, room]);
   return (
     <div class="diagram" ref={place}>
       <svg viewBox={`0 0 ${drawn.width} ${drawn.height}`} width={drawn.width} height={drawn.height} style={{ minWidth: `${drawn.width * kLeastScale}px` }} role="group" aria-label={`State diagram of ${definition.name}`}>

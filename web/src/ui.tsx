@@ -162,7 +162,7 @@ export function ProgressBar({ value, label }: { value: number; label: string }) 
   const percent = Math.round(Math.min(1, Math.max(0, value)) * 100);
   return (
     <div class="bar progress" role="progressbar" aria-label={label} aria-valuemin={0} aria-valuemax={100} aria-valuenow={percent}>
-      <i class="tint" style={{ flex: `0 0 ${percent}%` }} />
+      {percent > 0 && <i class="tint" style={{ flex: `0 0 ${percent}%` }} />}
     </div>
   );
 }

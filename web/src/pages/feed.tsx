@@ -34,10 +34,10 @@ function Entry({ entry }: { entry: LogEntry }) {
         <td class="spare">
           <Link to={`/machines/${encodeURIComponent(entry.machine)}`}>{entry.machine}</Link>
         </td>
-        <td>
+        <td class="feed-key">
           <KeyLink machine={entry.machine} name={entry.key} />
         </td>
-        <td class="spare">
+        <td class="feed-event">
           {entry.event || <span class="quiet">{entry.kind}</span>}
           {entry.kind !== 'fired' && entry.event && entry.event !== entry.kind && <span class="tag">{entry.kind}</span>}
         </td>
@@ -149,7 +149,7 @@ export function FeedPage() {
                   <th>Time</th>
                   <th class="spare">Machine</th>
                   <th>Key</th>
-                  <th class="spare">Event</th>
+                  <th>Event</th>
                   <th>State after it</th>
                 </tr>
               </thead>

@@ -116,34 +116,60 @@ function Begin({ machine }: { machine: string }) {
   );
 }
 
+interface EventRow {
+  event: string;
+  from: string[];
+  outcomes: { to: string | undefined; guarded: boolean }[];
+}
+
+/** What an event does in each state; states where it does the same share a row. */
+function eventRows(definition: Definition): EventRow[] {
+  return definition.events.flatMap((event) => {
+    const rows = new Map<string, EventRow>();
+    const known = definition.transitions.filter((row) => row.event === event);
+    for (const from of new Set(known.map((row) => row.from))) {
+      const texts = known.filter((row) => row.from === from).map(({ internal, to, guarded }) => JSON.stringify({ ...(internal ? {} : { to }), guarded }));
+      const same = [...new Set(texts)];
+      const alike = rows.get(same.join());
+      if (alike) alike.from.push(from);
+      else rows.set(same.join(), { event, from: [from], outcomes: same.map((text) => JSON.parse(text) as EventRow['outcomes'][number]) });
+    }
+    return [...rows.values()];
+  });
+}
+
 function Events({ definition }: { definition: Definition }) {
-  const guards = definition.transitions.some((row) => row.guarded);
   return (
     <div class="table-place">
-      <table>
+      <table class="event-rows">
         <thead>
           <tr>
             <th>Event</th>
             <th>From</th>
             <th>To</th>
-            {guards && <th class="end">Guard</th>}
           </tr>
         </thead>
         <tbody>
-          {definition.events.flatMap((event) =>
-            definition.transitions
-              .filter((row) => row.event === event)
-              .map((row, index) => (
-                <tr key={`${event} ${row.from}`}>
-                  <td>{index === 0 ? <strong>{event}</strong> : <span class="sr">{event}</span>}</td>
-                  <td>
-                    <StateBadge machine={definition.name} state={row.from} />
-                  </td>
-                  <td>{row.internal ? <span class="quiet">stays</span> : <StateBadge machine={definition.name} state={row.to} />}</td>
-                  {guards && <td class="end quiet">{row.guarded ? 'guarded' : ''}</td>}
-                </tr>
-              )),
-          )}
+          {eventRows(definition).map(({ event, from, outcomes }, index, rows) => (
+            <tr key={`${event} ${from.join()}`}>
+              <td>{event === rows[index - 1]?.event ? <span class="sr">{event}</span> : <strong>{event}</strong>}</td>
+              <td>
+                <div class="states">
+                  {from.map((state) => (
+                    <StateBadge key={state} machine={definition.name} state={state} />
+                  ))}
+                </div>
+              </td>
+              <td>
+                {outcomes.map(({ to, guarded }) => (
+                  <div key={`${to} ${guarded}`} class="outcome">
+                    {to === undefined ? <span class="quiet">stays</span> : <StateBadge machine={definition.name} state={to} />}
+                    {guarded && <span class="quiet small-text">guarded</span>}
+                  </div>
+                ))}
+              </td>
+            </tr>
+          ))}
         </tbody>
       </table>
     </div>

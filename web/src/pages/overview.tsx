@@ -118,6 +118,9 @@ function MachineRow({ machine, counts }: { machine: Machine; counts: Counts }) {
 function MachineList() {
   const known = useStore(machines);
   const live = useStore(stats);
+  const countsOf = (machine: Machine) => live?.counts[machine.name] ?? machine.counts;
+  const used = known?.filter((machine) => Object.values(countsOf(machine)).some((value) => value > 0)) ?? [];
+  const idle = known?.filter((machine) => !used.includes(machine)) ?? [];
   return (
     <Card title="Machines" flush>
       {!known && <Skeleton lines={5} />}
@@ -126,7 +129,19 @@ function MachineList() {
           Machines come with systems: name them in pawl.yaml, or start with --demo.
         </Empty>
       )}
-      {known?.map((machine) => <MachineRow key={machine.name} machine={machine} counts={live?.counts[machine.name] ?? machine.counts} />)}
+      {used.map((machine) => <MachineRow key={machine.name} machine={machine} counts={countsOf(machine)} />)}
+      {idle.length > 0 && (
+        <div class="machine-row">
+          <p class="quiet small-text">Without an instance</p>
+          <ul class="idle">
+            {idle.map(({ name }) => (
+              <li key={name}>
+                <Link to={`/machines/${encodeURIComponent(name)}`}>{name}</Link>
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
     </Card>
   );
 }

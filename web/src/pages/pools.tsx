@@ -25,7 +25,7 @@ export function PoolCard({ pool, onChanged, children }: { pool: Pool; onChanged(
         <span class="quiet">of {count(pool.size)} permits in use</span>
       </p>
       <div class="bar meter" role="meter" aria-label={`Permits of ${pool.name} in use`} aria-valuemin={0} aria-valuemax={pool.size} aria-valuenow={pool.granted}>
-        <i class={`tint ${used >= 1 ? 'full' : ''}`} style={{ flex: `0 0 ${used * 100}%` }} />
+        {used > 0 && <i class={`tint ${used >= 1 ? 'full' : ''}`} style={{ flex: `0 0 ${used * 100}%` }} />}
       </div>
       {resize.problem && <Refusal problem={resize.problem} />}
       {may('operator') && !ownPools.includes(pool.name) && (

@@ -392,7 +392,7 @@ export function RunPage({ flow: flowName, id }: { flow: string; id: string }) {
         <TimelineCard timeline={timeline.data} />
         <div class="columns run">
           <Card title="Request">{run ? <Code value={run.request} /> : <Skeleton />}</Card>
-          <Card title="Response">{run ? <Code value={run.response} /> : <Skeleton />}</Card>
+          <Card title="Response">{!run ? <Skeleton /> : run.response === null ? <p class="quiet">None yet.</p> : <Code value={run.response} />}</Card>
           <Card title="Plan">{run ? <Plan run={run} /> : <Skeleton lines={2} />}</Card>
           <Card title="About">{run ? <Facts run={run} flow={flow} /> : <Skeleton />}</Card>
         </div>
