@@ -2,7 +2,7 @@
 // The dashboard as people use it: a real browser on a real server whose demo moves by itself.
 import assert from 'node:assert/strict';
 import { after, before, test as declare } from 'node:test';
-import { apiOf, fits, makeToken, resize, screenshot, startBrowser, startHello, startServer } from './world.js';
+import { apiOf, fits, makeToken, readable, resize, screenshot, startBrowser, startHello, startServer } from './world.js';
 
 const kPassword = 'correct horse battery';
 const kViewer = 'watching all the time';
@@ -103,7 +103,7 @@ test('every page is reached by a click', async () => {
   await heading(admin, 'Account');
 });
 
-test('every page fits both widths in both colour schemes', async () => {
+test('every page fits both widths and can be read in both colour schemes', async () => {
   await makeOrder('fitting');
   const places = {
     overview: '/',
@@ -127,6 +127,7 @@ test('every page fits both widths in both colour schemes', async () => {
     for (const colorScheme of ['light', 'dark']) {
       await page.emulateMedia({ colorScheme });
       await page.waitForFunction((wanted) => matchMedia(`(prefers-color-scheme: ${wanted})`).matches, colorScheme);
+      await readable(page, `${name} in ${colorScheme}`);
       for (const width of [1280, 390]) {
         await resize(page, width);
         await fits(page, `${name} at ${width} in ${colorScheme}`);

@@ -2,7 +2,7 @@
 // The pages of flows, on the demo's deliveries: pick, pack, ship. What goes to Atlantis is never shipped.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { fits, resize, screenshot, startBrowser, startServer } from './world.js';
+import { fits, readable, resize, screenshot, startBrowser, startServer } from './world.js';
 
 const kFlow = 'demo_delivery';
 const kSteps = ['pick', 'pack', 'ship'];
@@ -248,13 +248,14 @@ test('a queue shows who waits, the highest priority first, and is resized', asyn
   await shownState(admin, 'queued');
 });
 
-test('the pages of flows fit both widths in both colour schemes', async () => {
+test('the pages of flows fit both widths and can be read in both colour schemes', async () => {
   const places = { runs: '/runs?finished=any', run: runPath('lost'), 'run-waiting': runPath('patient'), queues: '/queues' };
   for (const [name, path] of Object.entries(places)) {
     await admin.goto(server.url + path);
     await loaded(admin);
     for (const colorScheme of ['light', 'dark']) {
       await admin.emulateMedia({ colorScheme });
+      await readable(admin, `${name} in ${colorScheme}`);
       for (const width of [1280, 390]) {
         await resize(admin, width);
         await fits(admin, `${name} at ${width} in ${colorScheme}`);

@@ -137,6 +137,49 @@ export async function fits(page, name) {
   throw new Error(`${name} is too wide: ${wide.join(', ')}`);
 }
 
+/** The texts whose colours are closer than 4.5 to 1, as the WCAG counts it; runs in the page. What is disabled is
+    not counted. To be waited for, it says only whether there is none. */
+function faintTexts(waiting) {
+  const pixel = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  const parse = (colour) => {
+    pixel.clearRect(0, 0, 1, 1);
+    pixel.fillStyle = colour;
+    pixel.fillRect(0, 0, 1, 1);
+    const [red, green, blue, alpha] = pixel.getImageData(0, 0, 1, 1).data;
+    return [red, green, blue, alpha / 255];
+  };
+  const over = (colour, ground) => [...[0, 1, 2].map((part) => colour[part] * colour[3] + ground[part] * (1 - colour[3])), 1];
+  const light = (part) => (part / 255 <= 0.03928 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4);
+  const luminance = ([red, green, blue]) => 0.2126 * light(red) + 0.7152 * light(green) + 0.0722 * light(blue);
+  const contrast = (element) => {
+    const grounds = [];
+    let opacity = 1;
+    for (let outer = element; outer; outer = outer.parentElement) {
+      grounds.unshift(parse(getComputedStyle(outer).backgroundColor));
+      opacity *= Number(getComputedStyle(outer).opacity);
+    }
+    const ground = grounds.reduce((below, above) => over(above, below), [255, 255, 255, 1]);
+    const style = getComputedStyle(element);
+    const [red, green, blue, alpha] = parse(element instanceof SVGElement ? style.fill : style.color);
+    const [darker, brighter] = [over([red, green, blue, alpha * opacity], ground), ground].map(luminance).sort((one, other) => one - other);
+    return (brighter + 0.05) / (darker + 0.05);
+  };
+  const faint = [...document.body.querySelectorAll('*')]
+    .filter((element) => [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.textContent.trim()))
+    .filter((element) => element.getBoundingClientRect().width > 1 && !element.closest(':disabled'))
+    .map((element) => [contrast(element), `${element.tagName}.${element.getAttribute('class') ?? ''} "${element.textContent.trim().slice(0, 40)}"`])
+    .filter(([found]) => found < 4.5)
+    .map(([found, text]) => `${text} has ${found.toFixed(2)}`);
+  return waiting ? faint.length === 0 : faint;
+}
+
+/** Waits until every text stands out from its ground: colours change gradually. */
+export async function readable(page, name) {
+  const settled = page.waitForFunction(faintTexts, true);
+  if (await settled.then(() => true, () => false)) return;
+  throw new Error(`${name} is hard to read: ${(await page.evaluate(faintTexts, false)).join(', ')}`);
+}
+
 export async function screenshot(page, name) {
   await page.screenshot({ path: join(screenshots, `${name}.png`) });
 }
