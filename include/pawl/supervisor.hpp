@@ -62,6 +62,7 @@ struct SupervisorOptions {
   Duration drain_base = std::chrono::seconds(5);               ///< per level of the tree
   std::size_t collectors = 8;                                  ///< collections at the same time
   std::size_t abandoned_max = 16;                              ///< hung collections that are not waited for
+  Duration collect_stop_within = std::chrono::seconds(5);      ///< at the end; then they are left alone
   std::uint32_t actions = 8;                                   ///< actions at the same time
   RetryPolicy backoff{.retries = RetryPolicy::kUnlimited,
                       .first = std::chrono::seconds(1),
@@ -125,7 +126,8 @@ struct TreeSpec {
 
 struct AttachReport {
   std::size_t workers = 0;
-  std::vector<std::string> unknown{};  ///< paths of workers whose type this program does not have; untouched
+  /// Paths of workers of which this program does not have the type, the state or the parent; untouched.
+  std::vector<std::string> unknown{};
 };
 
 struct DrainReport {

@@ -56,9 +56,10 @@ struct ChildSpec {
   std::string worker_type{};  ///< a registered one
   UserSpec user_spec{};
   /// State of the parent to what the child should be then: one of the child's own states in which it rests or
-  /// runs, or "run" or "park". A state that is not named changes nothing.
+  /// runs, or "run" or "park". `*` stands for all states that are not named; without it they change nothing.
   std::map<std::string, std::string> state_mapping{};
   bool enabled = true;  ///< false: it is there, but parked
+  static constexpr std::string_view kAnyState = "*";
   bool operator==(const ChildSpec&) const = default;
 };
 

@@ -11,7 +11,6 @@
 /// A value without global state. Not thread-safe while it is filled.
 
 #include <cstddef>
-#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -70,6 +69,8 @@ struct WorkerType {
     Result<void> (*run)(void* tools, const void* desired, const ActionContext& context) = nullptr;
   };
 
+  static constexpr std::size_t kActionsMax = 64;
+
   std::string name;
   Definition machine;
   std::vector<State> states;  ///< in the order of the list; the first is initial
@@ -94,16 +95,23 @@ struct WorkerType {
 
 namespace detail {
 
-/// Runs a function of a worker; what it throws becomes an error.
+/// What is being thrown, as an error; called while it is handled. The crash of a simulated process is no
+/// error and goes on.
+Error error_of_thrown(std::string_view worker, std::string_view function);
+
+/// Runs a function of a worker; what it throws, whatever that is, becomes an error.
 template <class F>
 auto contained(std::string_view worker, std::string_view function, F run) -> decltype(run()) {
   try {
     return run();
-  } catch (const std::exception& thrown) {
-    return fail(Code::worker_threw,
-                std::string(worker) + ": " + std::string(function) + " threw: " + thrown.what(),
-                {{"function", std::string(function)}});
+  } catch (...) {
+    return fail(error_of_thrown(worker, function));
   }
+}
+
+template <class... T>
+constexpr std::size_t count_of(Types<T...>) {
+  return sizeof...(T);
 }
 
 template <class W>
@@ -226,6 +234,8 @@ struct WorkerCalls {
 template <class W>
 WorkerType define_worker(std::function<Result<std::shared_ptr<void>>(const WorkerIdentity&)> make) {
   static_assert(verified_worker<W>);
+  static_assert(detail::count_of(detail::ActionsOf<W>{}) <= WorkerType::kActionsMax,
+                "a worker has at most 64 actions: more are several workers");
   using Calls = detail::WorkerCalls<W>;
   WorkerType made;
   made.name = worker_type_name<W>();
@@ -255,7 +265,7 @@ WorkerType define_worker(std::function<Result<std::shared_ptr<void>>(const Worke
 class WorkerTypes {
  public:
   /// With a function that makes the tools of a fresh instance of this identity: `Tools`, `Result<Tools>` or a
-  /// shared pointer to them.
+  /// shared pointer to them, not a null one.
   template <class W, class Make>
   WorkerTypes& add(Make make) {
     using Tools = typename W::Tools;
@@ -280,10 +290,10 @@ class WorkerTypes {
   WorkerTypes& add() {
     return add<W>([](const WorkerIdentity&) { return std::make_shared<typename W::Tools>(); });
   }
-  /// A name used twice is reported by `validate`.
+  /// A name used twice and too many actions are reported by `validate`.
   WorkerTypes& add(WorkerType type);
 
-  /// Error: `duplicate_machine`.
+  /// Errors: `duplicate_machine`, `spec_invalid`.
   Result<void> validate() const;
   /// Error: `unknown_worker_type`, with the known ones and the nearest.
   Result<std::shared_ptr<const WorkerType>> find(std::string_view name) const;

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include "supervise/core.hpp"
+#include "supervise/text.hpp"
 
 namespace pawl {
 
 void SupervisorCore::send(Node& node, std::string_view event, Result<std::string> payload, After after) {
-  if (!payload) return log_once_in_a_while(node, "what a worker says cannot be stored", payload.error());
+  if (!payload) return threw(node, payload.error());
   node.committing = true;
   engine_->submit(
       Transaction{}.operation({.machine = node.type->machine.name,
@@ -56,7 +57,7 @@ void SupervisorCore::take(Node& node, const Instance& instance) {
   const auto desired_before = node.data->desired_version;
   node.data = *std::move(data);
   if (instance.finished) return;
-  if (const auto state = node.type->machine.find_state(instance.state)) node.state = *state;
+  if (const auto state = state_of(*node.type, instance)) node.state = *state;
   if (node.unsaved && node.data->observed && node.data->observed->text == *node.unsaved) {
     node.unsaved.reset();
     ++stats_.observations_written;
@@ -121,7 +122,7 @@ Result<Reply> SupervisorCore::perform(const WorkContext& context, const WorkerTy
   worker_event::Ended ended{.action = action.name};
   if (!done) {
     if (done.error().code() == Code::worker_threw) ++thrown_by_actions_;
-    ended.error = done.error().message();
+    ended.error = supervise::as_utf8(done.error().message());
     ended.cancelled = done.error().code() == Code::cancelled;
   }
   return reply(std::move(ended));

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "supervise/text.hpp"
+
 namespace pawl {
 
 using supervise::Application;
@@ -30,6 +32,8 @@ SupervisorOptions checked(SupervisorOptions options) {
   require(options.stale_after < options.lost_after,
           "SupervisorOptions: stale_after must be less than lost_after");
   require(options.collector_restarts > 0, "SupervisorOptions::collector_restarts must be positive");
+  require(options.collect_stop_within >= Duration::zero(),
+          "SupervisorOptions::collect_stop_within must not be negative");
   require(options.collectors > 0 && options.actions > 0,
           "SupervisorOptions: a pool needs at least one place");
   require(validate(options.backoff).has_value(), "SupervisorOptions::backoff is not a possible policy");
@@ -49,8 +53,9 @@ void SupervisorCore::add_machines(Machines& machines) {
     machines.add(type->machine);
     for (const auto& action : type->actions) {
       auto ended = [name = action.name](const Error& error) {
-        return reply(worker_event::Ended{
-            .action = name, .error = error.message(), .cancelled = error.code() == Code::cancelled});
+        return reply(worker_event::Ended{.action = name,
+                                         .error = supervise::as_utf8(error.message()),
+                                         .cancelled = error.code() == Code::cancelled});
       };
       machines.add_work(type->machine.name, action.name,
                         {.run = [core = weak_from_this(), type, at = &action](
@@ -107,8 +112,13 @@ Result<AttachReport> SupervisorCore::attach(Engine& engine) {
   PAWL_CHECK(types_.validate());
   engine_ = &engine;
   start_ = runtime_.instant();
-  collectors_ = std::make_unique<supervise::Collectors>(runtime_, options_.collectors, options_.abandoned_max,
-                                                        [this] { post([this] { take_collected(); }); });
+  collectors_ = std::make_unique<supervise::Collectors>(
+      runtime_,
+      supervise::Collectors::Options{.threads = options_.collectors,
+                                     .abandoned_max = options_.abandoned_max,
+                                     .stop_within = options_.collect_stop_within},
+      [this] { post([this] { take_collected(); }); });
+  disposal_ = std::make_unique<supervise::Disposal>(runtime_, options_.collect_stop_within);
   lane_ = runtime_.open_lane("supervise");
   stopped_ = false;
   AttachReport report;
@@ -138,6 +148,7 @@ void SupervisorCore::detach() {
   if (drain_ && drain_->done) drain_->done({.clean = false});
   drain_.reset();
   collectors_.reset();
+  disposal_.reset();
   for (auto* node : all_) wheel_.remove(*node);
   all_.clear();
   nodes_.clear();
@@ -156,6 +167,12 @@ Result<void> SupervisorCore::load(AttachReport& report) {
       PAWL_TRY(const auto page, engine_->list(query));
       for (const auto& instance : page.instances) {
         PAWL_TRY(auto data, data_of(instance));
+        if (!state_of(*type, instance)) {
+          report.unknown.push_back(instance.key);
+          options_.log.warn("a worker is in a state that its type does not have, and is left alone",
+                            {{"worker", instance.key}, {"type", type->name}, {"state", instance.state}});
+          continue;
+        }
         loaded.push_back(make_node(type, instance, std::move(data), nullptr));
       }
       query.cursor = page.next;
@@ -227,20 +244,26 @@ Result<std::shared_ptr<const WorkerData>> SupervisorCore::data_of(const Instance
   return std::make_shared<const WorkerData>(std::move(data));
 }
 
+std::optional<std::size_t> SupervisorCore::state_of(const WorkerType& type, const Instance& instance) {
+  const auto state = type.machine.find_state(instance.state);
+  return state && *state < type.states.size() ? std::optional<std::size_t>(*state) : std::nullopt;
+}
+
 SupervisorCore::NodePtr SupervisorCore::make_node(const std::shared_ptr<const WorkerType>& type,
                                                   const Instance& instance,
                                                   std::shared_ptr<const WorkerData> data, Node* parent) {
   auto node = std::make_shared<Node>();
-  node->identity = std::make_shared<const WorkerIdentity>(WorkerIdentity{.path = instance.key,
-                                                                         .name = data->name,
-                                                                         .type = type->name,
-                                                                         .parent = data->parent,
-                                                                         .created_at = data->made_at});
+  node->identity = std::make_shared<supervise::Person>();
+  static_cast<WorkerIdentity&>(*node->identity) = {.path = instance.key,
+                                                   .name = data->name,
+                                                   .type = type->name,
+                                                   .parent = data->parent,
+                                                   .created_at = data->made_at};
   node->type = type;
   node->data = std::move(data);
   node->version = instance.version;
   node->entered = runtime_.instant();
-  if (const auto state = type->machine.find_state(instance.state)) node->state = *state;
+  node->state = state_of(*type, instance).value_or(0);  // known, as whoever calls this has checked
   if (!node->data->reason.empty()) node->reason = Reason(node->data->reason);
   // Good enough to stop on; to decide anything else, it is observed first.
   if (node->data->observed) {
@@ -262,14 +285,14 @@ void SupervisorCore::adopt(const NodePtr& node, Node& parent) {
 /// A fresh instance: new tools, nothing seen, nothing remembered.
 void SupervisorCore::freshen(Node& node) {
   retire_hands(node);
-  node.hands = std::make_shared<Hands>(node.type, node.identity, node.running);
+  node.hands = std::make_shared<Hands>(runtime_, node.type, node.identity);
   node.hands->desire(node.desired);
   publish_hands(node);
   give_up_collecting(node);
   node.sight = {};
   node.sight.since = runtime_.instant();
   node.sight.next = runtime_.instant();
-  node.breaker = {};
+  node.breaker.reset();
   node.acted.reset();
   // What an earlier instance or run of the program saw may be older than what it did last.
   node.blind_since = runtime_.instant();
@@ -294,13 +317,14 @@ void SupervisorCore::retire_hands(Node& node) {
     const std::lock_guard lock(hands_mutex_);
     hands_.erase(node.identity->path);
   }
-  collectors_->dispose([hands = std::move(node.hands)]() mutable { hands.reset(); });
+  disposal_->add(std::move(node.hands));
 }
 
 /// Nobody waits any more for the collection that is under way; it must not hold a thread for ever.
 void SupervisorCore::give_up_collecting(Node& node) {
   if (!node.sight.collecting) return;
   node.gave_up = true;
+  node.slow = true;
   if (!collectors_->abandon(node.sight.ticket)) collectors_->ask_to_stop(node.sight.ticket);
 }
 
@@ -311,16 +335,23 @@ void SupervisorCore::drop(const NodePtr& node) {
   give_up_collecting(*node);
   retire_hands(*node);
   auto& parent = *node->parent;
-  for (auto at = node->place + 1; at < parent.children.size(); ++at) --parent.children[at]->place;
-  parent.children.erase(parent.children.begin() + static_cast<std::ptrdiff_t>(node->place));
-  parent.views.erase(parent.views.begin() + static_cast<std::ptrdiff_t>(node->place));
+  // The last one takes its place: with thousands of siblings, nobody else is to be touched.
+  parent.children.back()->place = node->place;
+  parent.views[node->place] = parent.views.back();
+  std::swap(parent.children[node->place], parent.children.back());
+  parent.children.pop_back();
+  parent.views.pop_back();
   parent.births.erase(node->identity->name);
-  parent.reconciled = false;  // its name may be wanted again, or for another type
+  // Its name may be wanted again, or for another type.
+  if (!node->unwanted || node->replaced) parent.reconciled = false;
   all_.back()->index = node->index;
   all_[node->index] = all_.back();
   all_.pop_back();
   nodes_.erase(node->identity->path);
-  evaluate(parent);
+  if (parent.children.empty()) return evaluate(parent);
+  // Where many go, their parent is asked once, not after each of them.
+  parent.again = runtime_.instant();
+  schedule(parent);
 }
 
 Result<void> SupervisorCore::make_top() {

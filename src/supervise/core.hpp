@@ -65,6 +65,8 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   Result<void> load(AttachReport& report);
   Result<void> find_unknown(AttachReport& report) const;
   static Result<std::shared_ptr<const WorkerData>> data_of(const Instance& instance);
+  /// Nothing where the type has no such state: another release of the program has stored it.
+  static std::optional<std::size_t> state_of(const WorkerType& type, const Instance& instance);
   NodePtr make_node(const std::shared_ptr<const WorkerType>& type, const Instance& instance,
                     std::shared_ptr<const WorkerData> data, Node* parent);
   void link_all(std::vector<NodePtr> loaded, AttachReport& report);
@@ -95,6 +97,8 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   bool may_decide(Node& node, bool stopping);
   bool saw_the_end_of_its_action(const Node& node, bool stopping) const;
   void follow(Node& node, Decision decision, bool stopping);
+  void rest_as_new(Node& node, const Reason& reason);
+  void begin_afresh(Node& node);
   void order(Node& node, const WorkerType::Action& action, Reason reason, bool stopping);
   void threw(Node& node, const Error& error);
   void explain(Node& node, Reason reason);
@@ -113,6 +117,7 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
 
   // Observing (observe.cpp).
   void observe(Node& node);
+  bool stands_in_line(Node& node);
   void take_collected();
   void collected(supervise::Collected collected);
   void watch_sight(Node& node);
@@ -129,11 +134,14 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   bool has_to_reconcile(const Node& node) const;
   void update(Node& parent, Node& child, const ChildSpec& spec);
   void give_birth(Node& parent, const ChildSpec& spec);
-  void born(Node& parent, const std::string& name, Result<Instance> outcome);
+  void born(Node& parent, const ChildSpec& spec, Result<Instance> outcome);
+  void not_born(Node& parent, const std::string& name, const Error& error);
+  Result<Instance> find_born(const Node& parent, const ChildSpec& spec) const;
   void tell_parent(Node& node);
   std::optional<Intent> mapped_intent(const Node& parent, const Node& child) const;
 
   WorkerView view(const Node& node) const;
+  static std::vector<const Node*> children_by_path(const Node& node);
   /// All but the top, parents before their children.
   std::vector<const Node*> in_order() const;
   void continue_drain();
@@ -172,6 +180,7 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   std::mutex lane_mutex_;  // held to post, and to say that nobody may any more
   std::atomic<bool> stopped_{true};
   std::unique_ptr<supervise::Collectors> collectors_;
+  std::unique_ptr<supervise::Disposal> disposal_;
   std::unique_ptr<Lane> lane_;
 };
 

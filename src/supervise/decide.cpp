@@ -6,6 +6,7 @@
 
 #include "pawl/supervisor_kit.hpp"
 #include "supervise/core.hpp"
+#include "supervise/text.hpp"
 
 namespace pawl {
 
@@ -24,6 +25,24 @@ std::uint64_t chance(std::string_view path, std::string_view action, std::uint32
   return hash ^ (hash >> 29);
 }
 
+/// What a worker has answered, fit to be followed: a type that was not made by the compiler may answer
+/// anything, and a reason is stored.
+Result<Decision> checked(const WorkerType& type, Result<Decision> decision) {
+  if (!decision) return decision;
+  const auto known = decision->kind == Decision::Kind::go    ? type.states.size()
+                     : decision->kind == Decision::Kind::act ? type.actions.size()
+                                                             : decision->target + 1;
+  if (decision->target >= known || decision->kind > Decision::Kind::restart) {
+    return fail(Code::worker_threw,
+                fmt::format("{}: next answered with number {} of {} {}", type.name, decision->target, known,
+                            decision->kind == Decision::Kind::go ? "states" : "actions"),
+                {{"function", "next"}});
+  }
+  if (!is_utf8(decision->reason.text()))
+    decision->reason = Reason(supervise::as_utf8(decision->reason.text()));
+  return decision;
+}
+
 }  // namespace
 
 Intent SupervisorCore::intent_of(const Node& node) const {
@@ -37,7 +56,7 @@ Intent SupervisorCore::intent_of(const Node& node) const {
 /// Whoever is removed, or rests because the program ends, lets its children go first; the end of the program
 /// does not wait for ever.
 bool SupervisorCore::waits_for_children(const Node& node, Intent intent) const {
-  if (intent == Intent::remove) return !node.children.empty();
+  if (intent == Intent::remove) return node.count_children() > 0;
   if (!drain_) return false;
   if (std::ranges::all_of(node.views, [](const ChildView& child) { return child.phase == Phase::stopped; }))
     return false;
@@ -58,6 +77,8 @@ void SupervisorCore::evaluate(Node& node) {
   reconcile(node);
   const auto intent = intent_of(node);
   const bool stopping = intent != Intent::run || node.data->restart.has_value();
+  if (stopping && !node.stopping) node.moves = 0;  // however many there were, its way to rest is another one
+  node.stopping = stopping;
   if (stopping && evaluate_stop(node, intent)) return schedule(node);
   if (node.data->order || !may_decide(node, stopping)) {
     if (node.unsaved) commit(node, worker_event::Observed{Json{*node.unsaved}});
@@ -73,10 +94,10 @@ void SupervisorCore::evaluate(Node& node) {
       .failures = node.data->trouble ? node.data->trouble->failures : 0,
       .last_error = node.data->trouble ? std::string_view(node.data->trouble->error) : std::string_view(),
       .incarnation = node.data->incarnation};
-  auto decision = node.type->decide(node.state, stopping, now);
+  auto decision = checked(*node.type, node.type->decide(node.state, stopping, now));
   if (options_.trace) options_.trace(make_trace(*node.type, node.state, stopping, now, decision));
   if (decision) {
-    node.breaker.probe_at.reset();
+    if (node.breaker) node.breaker->probe_at.reset();
     follow(node, *std::move(decision), stopping);
   } else {
     threw(node, decision.error());
@@ -92,7 +113,7 @@ bool SupervisorCore::evaluate_stop(Node& node, Intent intent) {
     if (now >= *node.restart_by) {
       commit(node,
              worker_event::Restarted{fmt::format("{}; it did not come to rest in time", *node.data->restart)},
-             [this](const NodePtr& fresh) { ++stats_.restarts, freshen(*fresh), derive(*fresh); });
+             [this](const NodePtr& fresh) { begin_afresh(*fresh); });
       return true;
     }
   }
@@ -106,7 +127,7 @@ bool SupervisorCore::evaluate_stop(Node& node, Intent intent) {
     return true;
   }
   if (waits_for_children(node, intent)) {
-    explain(node, fmt::format("waits for {} children to {}", node.children.size(),
+    explain(node, fmt::format("waits for {} children to {}", node.count_children(),
                               intent == Intent::remove ? "go" : "rest"));
     return true;
   }
@@ -123,16 +144,13 @@ bool SupervisorCore::evaluate_stop(Node& node, Intent intent) {
 void SupervisorCore::rest(Node& node, Intent intent) {
   if (intent == Intent::remove) {
     if (waits_for_children(node, intent))
-      return explain(node, fmt::format("waits for {} children to go", node.children.size()));
+      return explain(node, fmt::format("waits for {} children to go", node.count_children()));
     return commit(node, worker_event::Removed{.reason = "it is not wanted any more"},
                   [this](const NodePtr& removed) { drop(removed); });
   }
   if (node.data->restart) {
-    return commit(node, worker_event::Restarted{*node.data->restart}, [this](const NodePtr& fresh) {
-      ++stats_.restarts;
-      freshen(*fresh);
-      derive(*fresh);
-    });
+    return commit(node, worker_event::Restarted{*node.data->restart},
+                  [this](const NodePtr& fresh) { begin_afresh(*fresh); });
   }
   if (node.unsaved) commit(node, worker_event::Observed{Json{*node.unsaved}});
   if (drain_) return explain(node, "rests: the program ends");
@@ -164,7 +182,7 @@ bool SupervisorCore::may_decide(Node& node, bool stopping) {
     if (node.health != Health::lost) set_health(node, seen ? Health::stale : Health::unobserved);
     return false;
   }
-  if (node.breaker.probe_at && now < *node.breaker.probe_at) {
+  if (node.breaker && node.breaker->probe_at && now < *node.breaker->probe_at) {
     set_health(node, Health::open);
     return false;
   }
@@ -179,7 +197,8 @@ bool SupervisorCore::saw_the_end_of_its_action(const Node& node, bool stopping) 
 
 void SupervisorCore::follow(Node& node, Decision decision, bool stopping) {
   auto observed = node.unsaved ? std::optional(Json{*node.unsaved}) : std::nullopt;
-  if (node.leaving && decision.kind != Decision::Kind::remove) {
+  const bool removes = decision.kind == Decision::Kind::remove && (node.unwanted || !stopping);
+  if (node.leaving && !removes) {
     node.leaving = false;  // it has thought better of it before its children were gone
     node.reconciled = false;
   }
@@ -199,18 +218,32 @@ void SupervisorCore::follow(Node& node, Decision decision, bool stopping) {
     case Decision::Kind::act:
       return order(node, node.type->actions[decision.target], std::move(decision.reason), stopping);
     case Decision::Kind::remove:
-      if (!node.children.empty()) {
+      if (!removes) return rest_as_new(node, decision.reason);
+      if (node.count_children() > 0) {
         node.leaving = true;
         reconcile(node);
         return explain(node, std::move(decision.reason));
       }
       return commit(
-          node,
-          worker_event::Removed{.reason = std::string(decision.reason.text()), .retired = !node.unwanted},
+          node, worker_event::Removed{.reason = std::string(decision.reason.text()), .retired = !stopping},
           [this](const NodePtr& removed) { drop(removed); });
     case Decision::Kind::restart:
       return commit(node, worker_event::RestartAsked{std::string(decision.reason.text())});
   }
+}
+
+/// A worker that is parked, drained or built afresh may end its way to rest by saying that nothing of it is
+/// left. It stays all the same: nobody wanted it to go.
+void SupervisorCore::rest_as_new(Node& node, const Reason& reason) {
+  auto why = node.data->restart ? *node.data->restart : std::string(reason.text());
+  commit(node, worker_event::Restarted{std::move(why)},
+         [this](const NodePtr& fresh) { begin_afresh(*fresh); });
+}
+
+void SupervisorCore::begin_afresh(Node& node) {
+  ++stats_.restarts;
+  freshen(node);
+  derive(node);
 }
 
 /// When this action may be ordered: failures are waited for longer and longer; success that had no effect,
@@ -262,7 +295,8 @@ void SupervisorCore::threw(Node& node, const Error& error) {
   ++stats_.exceptions;
   log_once_in_a_while(node, "a worker threw", error);
   const auto now = runtime_.instant();
-  auto& breaker = node.breaker;
+  if (!node.breaker) node.breaker = std::make_unique<supervise::Breaker>();
+  auto& breaker = *node.breaker;
   breaker.error = error.to_string();
   std::erase_if(breaker.throws, [&](Instant at) { return now - at >= options_.breaker_window; });
   if (breaker.throws.empty()) breaker.opened = 0;

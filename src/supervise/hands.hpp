@@ -8,20 +8,25 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "pawl/error.hpp"
+#include "pawl/runtime.hpp"
 #include "pawl/worker_types.hpp"
 
 namespace pawl::supervise {
+
+/// Who a worker is, and what all its incarnations have in common.
+struct Person : WorkerIdentity {
+  std::atomic<std::uint64_t> running{0};  ///< which of its actions run, by their places
+};
 
 /// One per incarnation. Its tools are made when they are first needed, on a thread that may block.
 /// Thread-safe.
 class Hands {
  public:
-  /// `running` is shared by all incarnations of a worker: which of its actions run, by their places.
-  Hands(std::shared_ptr<const WorkerType> type, std::shared_ptr<const WorkerIdentity> identity,
-        std::shared_ptr<std::atomic<std::uint64_t>> running)
-      : type_(std::move(type)), identity_(std::move(identity)), running_(std::move(running)) {}
+  Hands(Runtime& runtime, std::shared_ptr<const WorkerType> type, std::shared_ptr<Person> identity)
+      : runtime_(runtime), type_(std::move(type)), identity_(std::move(identity)) {}
 
   void desire(std::shared_ptr<const void> desired) {
     const std::lock_guard lock(mutex_);
@@ -40,13 +45,16 @@ class Hands {
     std::shared_ptr<void> tools;
     std::shared_ptr<const void> desired;
   };
-  Result<Grip> grip();
+  Result<Grip> grip(const std::stop_token& stop);
+  Result<std::shared_ptr<void>> make_tools() const;
+  void made(std::shared_ptr<void> tools);
 
+  Runtime& runtime_;
   const std::shared_ptr<const WorkerType> type_;
-  const std::shared_ptr<const WorkerIdentity> identity_;
-  const std::shared_ptr<std::atomic<std::uint64_t>> running_;
-  std::mutex making_;  // held while the tools are made
+  const std::shared_ptr<Person> identity_;
   std::mutex mutex_;
+  bool making_ = false;                         // somebody makes the tools
+  std::vector<std::shared_ptr<Gate>> waiting_;  // for them
   std::shared_ptr<void> tools_;
   std::shared_ptr<const void> desired_;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "supervise/core.hpp"
+#include "supervise/text.hpp"
 
 namespace pawl {
 
@@ -17,9 +18,26 @@ void SupervisorCore::observe(Node& node) {
     return;
   }
   node.sight.collecting = true;
+  node.sight.begun = false;
   node.sight.late = false;
-  node.sight.began = runtime_.instant();
-  node.sight.ticket = last_ticket_ = collectors_->add(node.shared_from_this(), node.hands);
+  node.sight.asked = node.sight.began = runtime_.instant();
+  node.sight.ticket = last_ticket_ = collectors_->add(node.shared_from_this(), node.hands, node.slow);
+}
+
+/// Whether the collection that was asked for has not begun, because others are before it. That is no fault
+/// of the worker: it becomes stale by that, and nothing else.
+bool SupervisorCore::stands_in_line(Node& node) {
+  auto& sight = node.sight;
+  if (!sight.collecting || sight.begun) return false;
+  const auto begun = collectors_->begun_at(sight.ticket);
+  if (!begun) {
+    sight.began = runtime_.instant();  // it is looked again later
+    return true;
+  }
+  sight.begun = true;
+  sight.began = *begun;
+  sight.waited += *begun - sight.asked;
+  return false;
 }
 
 void SupervisorCore::take_collected() {
@@ -32,6 +50,8 @@ void SupervisorCore::collected(supervise::Collected one) {
   auto& sight = node.sight;
   if (node.gone || !sight.collecting || sight.ticket != one.ticket) return;  // given up meanwhile
   sight.collecting = false;
+  if (!sight.begun) sight.waited += one.began - sight.asked;
+  node.slow = one.ended - one.began >= options_.observe_timeout / 4;
   ++stats_.collections;
   const auto now = runtime_.instant();
   const auto every = node.type->observe_every.value_or(options_.observe_every);
@@ -42,7 +62,7 @@ void SupervisorCore::collected(supervise::Collected one) {
   if (!one.seen) {
     ++stats_.collections_failed;
     if (one.seen.error().code() == Code::worker_threw) ++stats_.exceptions;
-    sight.error = one.seen.error().to_string();
+    sight.error = supervise::as_utf8(one.seen.error().to_string());
     log_once_in_a_while(node, "a worker could not be observed", one.seen.error());
     observe(node);
     return schedule(node);
@@ -50,6 +70,7 @@ void SupervisorCore::collected(supervise::Collected one) {
   sight.seen = now;
   sight.seen_ticket = one.ticket;
   sight.restarts = 0;
+  sight.waited = {};
   sight.error.clear();
   node.moves = 0;
   const bool is_new = !node.data->observed || node.data->observed->text != one.seen->text;
@@ -79,6 +100,10 @@ void SupervisorCore::watch_sight(Node& node) {
   auto& sight = node.sight;
   if (!node.desired) return;
   const auto now = runtime_.instant();
+  if (stands_in_line(node)) {
+    if (node.health == Health::good && sight.seen) may_decide(node, false);
+    return;
+  }
   if (sight.collecting && !sight.late && now - sight.began >= options_.observe_timeout) {
     sight.late = true;
     ++stats_.collections_failed;
@@ -88,7 +113,7 @@ void SupervisorCore::watch_sight(Node& node) {
     collectors_->ask_to_stop(sight.ticket);
   }
   const auto every = node.type->observe_every.value_or(options_.observe_every);
-  const auto age = now - sight.seen.value_or(sight.since);
+  const auto age = now - sight.seen.value_or(sight.since) - sight.waited;
   if (age < std::max(options_.lost_after, 3 * every + options_.observe_timeout)) {
     if (node.health == Health::good && node.sight.seen) may_decide(node, false);
     return;
@@ -107,8 +132,9 @@ void SupervisorCore::watch_sight(Node& node) {
 }
 
 void SupervisorCore::escalate(Node& node) {
-  if (node.sight.escalated || node.committing || node.data->restart) return;
-  node.sight.escalated = true;
+  if (node.committing || node.data->restart) return;
+  node.sight.last_restart =
+      runtime_.instant();  // where it is refused, it is tried again after the same pause
   const Error error(Code::not_observed,
                     fmt::format("not observed although collecting was begun anew {} times; last error: {}",
                                 node.sight.restarts, node.sight.error));

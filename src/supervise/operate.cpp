@@ -119,8 +119,8 @@ WorkerView SupervisorCore::view(const Node& node) const {
                   .children = node.children.size()};
   if (node.config_error) {
     made.problem = node.config_error->to_string();
-  } else if (node.breaker.probe_at) {
-    made.problem = node.breaker.error;
+  } else if (node.breaker && node.breaker->probe_at) {
+    made.problem = node.breaker->error;
   } else if (!node.sight.error.empty()) {
     made.problem = node.sight.error;
   } else if (node.data->trouble) {
@@ -137,7 +137,7 @@ WorkerView SupervisorCore::view(const Node& node) const {
     if (node.again && *node.again > now && made.failures > 0) made.next_try = *node.again - now;
   }
   for (const auto& child : node.views) made.children_healthy += child.is_healthy() ? 1U : 0U;
-  for (const auto& child : node.children) made.child_paths.push_back(child->identity->path);
+  for (const auto* child : children_by_path(node)) made.child_paths.push_back(child->identity->path);
   return made;
 }
 
@@ -150,6 +150,16 @@ Result<WorkerView> SupervisorCore::show(std::string_view path) {
   return found;
 }
 
+/// In memory they have no order, because whoever goes is replaced by the last.
+std::vector<const SupervisorCore::Node*> SupervisorCore::children_by_path(const Node& node) {
+  std::vector<const Node*> found;
+  found.reserve(node.children.size());
+  for (const auto& child : node.children) found.push_back(child.get());
+  const auto path = [](const Node* child) -> const std::string& { return child->identity->path; };
+  if (!std::ranges::is_sorted(found, {}, path)) std::ranges::sort(found, {}, path);
+  return found;
+}
+
 /// Not by recursion: a tree may be deep.
 std::vector<const SupervisorCore::Node*> SupervisorCore::in_order() const {
   std::vector<const Node*> found;
@@ -159,8 +169,8 @@ std::vector<const SupervisorCore::Node*> SupervisorCore::in_order() const {
     const auto* node = ways.back();
     ways.pop_back();
     if (!node->is_top()) found.push_back(node);
-    for (auto child = node->children.rbegin(); child != node->children.rend(); ++child)
-      ways.push_back(child->get());
+    const auto children = children_by_path(*node);
+    ways.insert(ways.end(), children.rbegin(), children.rend());
   }
   return found;
 }
@@ -250,7 +260,7 @@ void SupervisorCore::continue_drain() {
   report.clean = report.cut.empty();
   if (!report.clean) {
     options_.log.warn("workers did not come to rest in time",
-                      {{"workers", fmt::to_string(report.cut.size())}, {"first", report.cut.front()}});
+                      {{"worker", report.cut.front()}, {"workers", report.cut.size()}});
   }
   std::exchange(drain_->done, {})(std::move(report));
 }

@@ -61,8 +61,9 @@ Instant SupervisorCore::sight_due(const Node& node) const {
   if (sight.collecting && sight.late) due = Instant::max();
   const auto from = sight.seen.value_or(sight.since);
   const auto stale = from + std::max(options_.stale_after, 2 * every + options_.observe_timeout);
-  const auto lost = from + std::max(options_.lost_after, 3 * every + options_.observe_timeout);
+  const auto lost = from + sight.waited + std::max(options_.lost_after, 3 * every + options_.observe_timeout);
   if (now < stale) return std::min(due, stale);
+  if (sight.collecting && !sight.begun) return due;
   if (now < lost) return std::min(due, lost);
   return std::min(due, sight.last_restart + collector_pause(node));
 }

@@ -72,7 +72,8 @@ void SupervisorCore::derive(Node& node) {
   }
   if (!desired || !children) {
     ++stats_.config_errors;
-    node.config_error = desired ? std::move(children).error() : std::move(desired).error();
+    node.config_error =
+        std::make_unique<Error>(desired ? std::move(children).error() : std::move(desired).error());
     node.config_error->with("worker", node.identity->path);
     log_once_in_a_while(node, "the configuration of a worker cannot be used", *node.config_error);
     set_health(node, Health::config_error);
@@ -115,7 +116,7 @@ Result<std::shared_ptr<const void>> SupervisorCore::derive_desired(const Node& n
 Result<void> SupervisorCore::check_mapping(const WorkerType& parent, const WorkerType& child,
                                            const ChildSpec& spec) const {
   for (const auto& [state, target] : spec.state_mapping) {
-    PAWL_CHECK(parent.find_state(state));
+    if (state != ChildSpec::kAnyState) PAWL_CHECK(parent.find_state(state));
     PAWL_CHECK(target_of(child, target));
   }
   return {};
@@ -166,6 +167,7 @@ void SupervisorCore::reconcile(Node& node) {
   if (node.children.empty() && !node.names_children) return;
   if (drain_) return;
   if (node.unwanted || node.leaving) {
+    std::erase_if(node.births, [](const auto& birth) { return !birth.second.under_way; });
     for (const auto& child : std::vector<NodePtr>(node.children)) {
       if (std::exchange(child->unwanted, true)) continue;
       evaluate(*child);
@@ -184,6 +186,7 @@ void SupervisorCore::reconcile(Node& node) {
   for (const auto& child : std::vector<NodePtr>(node.children)) {
     const auto found = wanted.find(child->identity->name);
     const bool same = found != wanted.end() && found->second->worker_type == child->identity->type;
+    child->replaced = found != wanted.end() && !same;
     if (child->unwanted == same) {
       child->unwanted = !same;
       evaluate(*child);
@@ -245,41 +248,72 @@ void SupervisorCore::give_birth(Node& parent, const ChildSpec& spec) {
   if (!text) return log_once_in_a_while(parent, "a child cannot be made", text.error());
   birth.under_way = true;
   birth.wish = parent.wishes;
-  engine_->submit(Transaction{}.operation({.kind = Operation::Kind::create,
-                                           .machine = (*type)->machine.name,
-                                           .key = path,
-                                           .json = *std::move(text)}),
-                  [core = weak_from_this(), parent = parent.shared_from_this(),
-                   name = spec.name](Result<std::vector<Instance>> outcome) mutable {
-                    const auto alive = core.lock();
-                    if (!alive) return;
-                    auto one = outcome ? Result<Instance>(std::move(outcome->front()))
-                                       : Result<Instance>(fail(std::move(outcome).error()));
-                    alive->post([alive = alive.get(), parent, name, one = std::move(one)]() mutable {
-                      alive->born(*parent, name, std::move(one));
-                    });
-                  });
+  engine_->submit(
+      Transaction{}.operation({.kind = Operation::Kind::create,
+                               .machine = (*type)->machine.name,
+                               .key = path,
+                               .json = *std::move(text)}),
+      [core = weak_from_this(), parent = parent.shared_from_this(),
+       spec](Result<std::vector<Instance>> outcome) mutable {
+        const auto alive = core.lock();
+        if (!alive) return;
+        auto one = outcome ? Result<Instance>(std::move(outcome->front()))
+                           : Result<Instance>(fail(std::move(outcome).error()));
+        alive->post([alive = alive.get(), parent = std::move(parent), spec = std::move(spec),
+                     one = std::move(one)]() mutable { alive->born(*parent, spec, std::move(one)); });
+      });
 }
 
-void SupervisorCore::born(Node& parent, const std::string& name, Result<Instance> outcome) {
-  if (parent.gone) return;
+/// The worker that has this path already, if it is the one that was to be made: its parent was removed and is
+/// there again, or somebody has made it by hand.
+Result<Instance> SupervisorCore::find_born(const Node& parent, const ChildSpec& spec) const {
+  PAWL_TRY(const auto type, types_.find(spec.worker_type));
+  PAWL_TRY(auto instance, engine_->read(type->machine.name, path_of(parent.identity->path, spec.name)));
+  PAWL_TRY(const auto data, data_of(instance));
+  if (data->name == spec.name && data->type == spec.worker_type && data->parent == parent.identity->path &&
+      !instance.finished && !nodes_.contains(instance.key))
+    return instance;
+  return fail(Code::duplicate_instance,
+              fmt::format("\"{}\" is the worker \"{}\" of type \"{}\" below \"{}\" already, and cannot be "
+                          "\"{}\" of type \"{}\" below \"{}\"",
+                          instance.key, data->name, data->type, data->parent, spec.name, spec.worker_type,
+                          parent.identity->path));
+}
+
+void SupervisorCore::not_born(Node& parent, const std::string& name, const Error& error) {
+  log_once_in_a_while(parent, "a child could not be made", error);
+  if (parent.unwanted || parent.leaving) {
+    parent.births.erase(name);
+    return evaluate(parent);  // it may have waited for this one
+  }
   auto& birth = parent.births[name];
   birth.under_way = false;
-  if (!outcome) {
-    ++birth.failures;
-    const auto wait = delay_after(options_.backoff, birth.failures, runtime_.random());
-    birth.not_before = runtime_.instant() + wait.value_or(options_.backoff.cap);
-    parent.reconciled = false;
-    log_once_in_a_while(parent, "a child could not be made", outcome.error());
-    parent.again = birth.not_before;
-    return schedule(parent);
-  }
+  ++birth.failures;
+  const auto wait = delay_after(options_.backoff, birth.failures, runtime_.random());
+  birth.not_before = runtime_.instant() + wait.value_or(options_.backoff.cap);
+  parent.reconciled = false;
+  parent.again = birth.not_before;
+  schedule(parent);
+}
+
+void SupervisorCore::born(Node& parent, const ChildSpec& spec, Result<Instance> outcome) {
+  if (parent.gone) return;
   // It may not be wanted any more, or be wanted otherwise.
-  if (birth.wish != parent.wishes) parent.reconciled = false;
-  parent.births.erase(name);
-  auto data = data_of(*outcome);
+  if (parent.births[spec.name].wish != parent.wishes) parent.reconciled = false;
+  if (!outcome && outcome.error().code() == Code::duplicate_instance) {
+    outcome = find_born(parent, spec);
+    parent.reconciled = false;
+  }
+  auto data = outcome ? data_of(*outcome) : fail(Error(outcome.error()));
   const auto type = data ? types_.find((*data)->type) : fail(Error(data.error()));
-  if (!type) return log_once_in_a_while(parent, "a child could not be made", type.error());
+  if (!type) return not_born(parent, spec.name, type.error());
+  if (!state_of(**type, *outcome)) {
+    return not_born(
+        parent, spec.name,
+        {Code::unknown_state, fmt::format("\"{}\" is in state \"{}\", which the type \"{}\" does not have",
+                                          outcome->key, outcome->state, (*type)->name)});
+  }
+  parent.births.erase(spec.name);
   options_.log.info("a worker is added", {{"worker", outcome->key}, {"type", (*type)->name}});
   auto node = make_node(*type, *outcome, *std::move(data), &parent);
   node->index = all_.size();
@@ -288,7 +322,7 @@ void SupervisorCore::born(Node& parent, const std::string& name, Result<Instance
   freshen(*node);
   derive(*node);
   evaluate(*node);
-  if (!parent.reconciled) evaluate(parent);
+  if (!parent.reconciled || parent.unwanted || parent.leaving) evaluate(parent);
 }
 
 // State mapping and views.
@@ -298,11 +332,14 @@ std::optional<Intent> SupervisorCore::mapped_intent(const Node& parent, const No
   if (child.data->state_mapping.empty())
     return child.data->mapped ? std::optional(Intent::run) : std::nullopt;
   const auto& state = parent.type->states[parent.state].name;
-  for (const auto& [name, target] : child.data->state_mapping) {
-    if (!detail::same_letters(name, state)) continue;
-    if (const auto intent = target_of(*child.type, target)) return *intent;
+  const std::string* target = nullptr;
+  for (const auto& [name, wanted] : child.data->state_mapping) {
+    if (detail::same_letters(name, state) || (name == ChildSpec::kAnyState && target == nullptr))
+      target = &wanted;
   }
-  return child.data->mapped;
+  if (target == nullptr) return child.data->mapped;
+  const auto intent = target_of(*child.type, *target);
+  return intent ? *intent : child.data->mapped;
 }
 
 void SupervisorCore::tell_parent(Node& node) {

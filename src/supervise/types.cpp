@@ -3,10 +3,28 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <exception>
 
+#include "pawl/sim.hpp"
 #include "pawl/worker_types.hpp"
+#include "supervise/text.hpp"
 
 namespace pawl {
+
+Error detail::error_of_thrown(std::string_view worker, std::string_view function) {
+  std::string what = "something that is no std::exception";
+  try {
+    throw;
+  } catch (const sim::Crashed&) {
+    throw;
+  } catch (const std::exception& thrown) {
+    what = supervise::as_utf8(thrown.what());
+  } catch (...) {  // NOLINT(bugprone-empty-catch): there is nothing to be learned of it
+  }
+  return {Code::worker_threw,
+          fmt::format("{}: {} threw: {}", worker, function, what),
+          {{"function", std::string(function)}}};
+}
 
 Result<std::size_t> WorkerType::find_state(std::string_view text) const {
   std::vector<std::string> known;
@@ -21,6 +39,11 @@ Result<std::size_t> WorkerType::find_state(std::string_view text) const {
 }
 
 WorkerTypes& WorkerTypes::add(WorkerType type) {
+  if (type.actions.size() > WorkerType::kActionsMax) {
+    problems_.emplace_back(Code::spec_invalid,
+                           fmt::format("the worker type \"{}\" has {} actions; at most {} are possible",
+                                       type.name, type.actions.size(), WorkerType::kActionsMax));
+  }
   auto name = type.name;
   const auto [place, added] =
       types_.emplace(std::move(name), std::make_shared<const WorkerType>(std::move(type)));

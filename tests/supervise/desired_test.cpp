@@ -208,5 +208,40 @@ TEST(Desired, AChangeArrivesAlsoWhereTheWorkerIsJustBusy) {
   }
 }
 
+TEST(Desired, IsDerivedOncePerChangeOfASpecificationAndNotAtATick) {
+  static int derived;
+  static Result<std::shared_ptr<const void>> (*derive)(std::string_view);
+  SupervisorKitOptions options;
+  options.supervisor.strict = true;
+  LiftWorld world(options, [](WorkerTypes& types, Lab& lab, Runtime& runtime) {
+    auto type = lift_type(lab, runtime, "counted");
+    derive = type.derive;
+    type.derive = [](std::string_view json) { return ++derived, derive(json); };
+    types.add(std::move(type));
+  });
+  derived = 0;
+  auto spec = lift("a", R"({"variable": "{{ .global.site }}"})");
+  spec.worker_type = "counted";
+  TreeSpec tree{.children = {spec}};
+  tree.variables.global["site"] = {R"("north")"};
+  world.supervisor().apply(tree).value();
+  ASSERT_TRUE(world.comes_to("a", "Up"));
+  world.kit.advance(1min);
+  world.supervisor().apply(tree).value();
+  world.supervisor().upsert(lift("other")).value();
+  ASSERT_TRUE(world.comes_to("other", "Up"));
+  EXPECT_EQ(derived, 1);
+  tree = world.supervisor().applied().value().first;
+  tree.children[0].user_spec.config = R"({"level": 2, "variable": "{{ .global.site }}"})";
+  world.supervisor().apply(tree).value();
+  world.kit.advance(1min);
+  EXPECT_EQ(derived, 2);
+  tree.variables.global["site"] = {R"("south")"};
+  world.supervisor().apply(tree).value();
+  world.kit.advance(1min);
+  EXPECT_EQ(derived, 3);
+  EXPECT_TRUE(world.show("a").desired.text.contains("south"));
+}
+
 }  // namespace
 }  // namespace pawl::test

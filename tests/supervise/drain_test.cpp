@@ -61,6 +61,10 @@ TEST(Drain, AWorkerThatDoesNotStopIsCutAtTheBudgetOfItsLevels) {
   const auto report = world.supervisor().drain(5s);
   EXPECT_FALSE(report.clean);
   EXPECT_EQ(report.cut, std::vector<std::string>{"p/c2"});
+  const auto warned = world.log.with("workers did not come to rest in time");
+  ASSERT_EQ(warned.size(), 1U);
+  EXPECT_EQ(warned.front().level, LogLevel::warn);
+  EXPECT_EQ(warned.front().fields.at("worker"), "p/c2");
   const auto took = world.kit.simulation().elapsed() - began;
   EXPECT_GE(took, 10s);
   EXPECT_LE(took, 10s + 200ms);

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "pawl/log.hpp"
 #include "pawl/supervisor_kit.hpp"
 #include "pawl/worker.hpp"
+#include "tests/supervise/captured_log.hpp"
 
 namespace pawl::test {
 
@@ -25,6 +25,7 @@ struct Site {
   Duration takes{};           ///< a raise
   bool hangs = false;         ///< a raise never ends, and does not listen
   bool throws = false;        ///< a raise
+  bool mumbles = false;       ///< a raise that fails says so in bytes that are no UTF-8
   bool stuck = false;         ///< a lower has no effect
   bool does_nothing = false;  ///< a raise has no effect
   Duration look_takes{};      ///< a collection
@@ -73,6 +74,11 @@ struct LiftTools {
   Site& site() const { return lab->sites[path]; }
 };
 
+/// What is thrown need not be a std::exception.
+inline void throw_number(const LiftDesired& desired, std::string_view where) {
+  if (desired.mode.starts_with("throws 42 in ") && desired.mode.ends_with(where)) throw 42;
+}
+
 struct Lift : Worker<LiftObserved, LiftDesired, LiftTools> {
   struct Down : phase::Stopped {};
   struct TryingToRise : phase::Starting {};
@@ -90,6 +96,7 @@ struct Lift : Worker<LiftObserved, LiftDesired, LiftTools> {
       const auto leave = [](Site* at) { --at->raising; };
       const std::unique_ptr<Site, decltype(leave)> inside(&site, leave);
       if (site.throws) throw std::runtime_error("the rope has snapped");
+      throw_number(desired, "run");
       if (site.hangs) {
         const auto never = tools.lab->never;
         (void)tools.runtime->wait(*never);
@@ -104,7 +111,8 @@ struct Lift : Worker<LiftObserved, LiftDesired, LiftTools> {
       }
       if (site.fails > 0) {
         --site.fails;
-        return fail(Code::process_failed, "the motor does not start");
+        return fail(Code::process_failed,
+                    site.mumbles ? "the m\xfftor does not start" : "the motor does not start");
       }
       if (!site.does_nothing) site.level = desired.level;
       return {};
@@ -121,6 +129,8 @@ struct Lift : Worker<LiftObserved, LiftDesired, LiftTools> {
 
   static Next<Go<TryingToRise>> next(Down, const Snapshot& now) {
     if (now.desired.mode == "throws at rest") throw std::runtime_error("the lift is broken");
+    throw_number(now.desired, "next");
+    if (now.desired.mode == "mumbles") return Go<TryingToRise>{std::string("it is w\xff\xc3nted")};
     return Go<TryingToRise>{"it is wanted"};
   }
   static Next<Go<Up>, Do<Raise>, Restart> next(TryingToRise, const Snapshot& now) {
@@ -154,16 +164,19 @@ struct Lift : Worker<LiftObserved, LiftDesired, LiftTools> {
   template <class State>
   static Next<Go<TryingToLower>> stop(State, const Snapshot& now) {
     if (now.desired.mode == "throws when it stops") throw std::runtime_error("the brake is broken");
+    throw_number(now.desired, "stop");
     return Go<TryingToLower>{"it is to stop"};
   }
 
   static Result<LiftDesired> derive(LiftDesired read) {
     if (read.mode == "throws when it derives") throw std::runtime_error("the plan is broken");
+    throw_number(read, "derive");
     if (read.level < 0) return fail(Code::spec_invalid, "a level is at least 0", {{"path", "$.level"}});
     return read;
   }
   static std::vector<ChildSpec> children(const LiftDesired& desired, const UserSpec&) {
     if (desired.mode == "throws when it names its children") throw std::runtime_error("the list is broken");
+    throw_number(desired, "children");
     std::vector<ChildSpec> made;
     for (int i = 1; i <= desired.children; ++i) {
       made.push_back({.name = "c" + std::to_string(i),
@@ -175,8 +188,10 @@ struct Lift : Worker<LiftObserved, LiftDesired, LiftTools> {
     return made;
   }
 
-  static Result<LiftObserved> collect(LiftTools& tools, const LiftDesired&, const CollectContext& context) {
+  static Result<LiftObserved> collect(LiftTools& tools, const LiftDesired& desired,
+                                      const CollectContext& context) {
     auto& site = tools.site();
+    throw_number(desired, "collect");
     ++site.looks;
     site.looked_at.push_back(context.now - sim::kEpoch);
     site.most_looking = std::max(site.most_looking, ++site.looking);
@@ -211,7 +226,10 @@ WorkerType lift_type(Lab& lab, Runtime& runtime, const std::string& name);
 /// A program with lifts, in virtual time.
 class LiftWorld {
  public:
-  explicit LiftWorld(SupervisorKitOptions options = {}) : kit(setup(), std::move(options)) {}
+  /// Adds types to those of the program, at each start of it.
+  using More = std::function<void(WorkerTypes& types, Lab& lab, Runtime& runtime)>;
+  explicit LiftWorld(SupervisorKitOptions options = {}, More more = {})
+      : more_(std::move(more)), log(options.supervisor.log), kit(setup(), std::move(options)) {}
   /// What hangs is let go before the program ends.
   ~LiftWorld() { lab.never->open(); }
 
@@ -219,6 +237,7 @@ class LiftWorld {
     return [this](Runtime& runtime) {
       WorkerTypes types;
       types.add(lift_type(lab, runtime, "lift"));
+      if (more_) more_(types, lab, runtime);
       return types;
     };
   }
@@ -238,7 +257,12 @@ class LiftWorld {
   }
   bool comes_to(std::string_view path, std::string_view state) { return kit.wait_for(path, state); }
 
+ private:
+  More more_;
+
+ public:
   Lab lab;
+  CapturedLog log;
   SupervisorKit kit;
 };
 

@@ -62,6 +62,21 @@ struct Lamp : Worker<LampObserved, LampDesired, LampTools> {
   }
 };
 
+/// A directory of its own, that goes with it.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() : path_((std::filesystem::temp_directory_path() / "pawl_supervise_XXXXXX").string()) {
+    EXPECT_NE(mkdtemp(path_.data()), nullptr);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
+  std::string store() const { return "sqlite:" + path_ + "/workers.db"; }
+
+ private:
+  std::string path_;
+};
+
 /// Asks until it is so; the supervisor's own clock is a real one here.
 template <class F>
 bool comes_true(Runtime& runtime, F holds) {
@@ -74,8 +89,7 @@ bool comes_true(Runtime& runtime, F holds) {
 }
 
 TEST(SupervisorThreads, ManyWorkersAreStartedParkedChangedAndRemovedByManyThreads) {
-  auto directory = (std::filesystem::temp_directory_path() / "pawl_supervise_threads_XXXXXX").string();
-  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  const TemporaryDirectory directory;
   ThreadRuntime runtime;
   WorkerTypes types;
   types.add<Lamp>();
@@ -83,8 +97,7 @@ TEST(SupervisorThreads, ManyWorkersAreStartedParkedChangedAndRemovedByManyThread
   Machines machines;
   supervisor.add_machines(machines);
   auto engine = Engine::open(runtime, std::move(machines),
-                             {.store = "sqlite:" + directory + "/lamps.db",
-                              .pools = {{std::string(Supervisor::kPool), 8}}})
+                             {.store = directory.store(), .pools = {{std::string(Supervisor::kPool), 8}}})
                     .value();
   supervisor.attach(*engine).value();
   TreeSpec tree;
@@ -108,18 +121,81 @@ TEST(SupervisorThreads, ManyWorkersAreStartedParkedChangedAndRemovedByManyThread
           (void)supervisor.upsert(
               {.name = name, .worker_type = "lamp", .user_spec = {.config = R"({"watts": 60})"}});
           (void)supervisor.restart(name, "a test");
+          if (i % 2 == 0) {
+            const auto removed = supervisor.remove(name);
+            EXPECT_TRUE(removed) << removed.error().to_string();
+            (void)supervisor.show(name);
+            EXPECT_TRUE(supervisor.upsert({.name = name, .worker_type = "lamp"}));
+          }
           (void)supervisor.stats();
         }
       });
     }
   }
+  // Who was removed is there again, parked or made anew.
+  ASSERT_TRUE(comes_true(runtime, [&] { return count(Phase::stopped) + count(Phase::running) == 40; }));
+  for (int i = 0; i < 40; ++i) ASSERT_TRUE(supervisor.park("lamp-" + std::to_string(i)));
   ASSERT_TRUE(comes_true(runtime, [&] { return count(Phase::stopped) == 40; }));
   for (int i = 0; i < 40; ++i) supervisor.run("lamp-" + std::to_string(i)).value();
   ASSERT_TRUE(comes_true(runtime, [&] { return count(Phase::running) == 40; }));
   EXPECT_TRUE(supervisor.drain(60s).clean);
   supervisor.detach();
   engine.reset();
-  std::filesystem::remove_all(directory);
+}
+
+struct DeafObserved {};
+struct DeafDesired {};
+struct DeafTools {
+  std::shared_ptr<std::atomic<bool>> let_go;
+  std::shared_ptr<std::atomic<int>> inside;
+};
+
+/// Looks for ever, and does not listen.
+struct Deaf : Worker<DeafObserved, DeafDesired, DeafTools> {
+  struct Off : phase::Stopped {};
+  struct On : phase::Running {};
+  using States = pawl::States<Off, On>;
+  static Next<Go<On>> next(Off, const Snapshot&) { return Go<On>{"it is wanted"}; }
+  static Next<Stay> next(On, const Snapshot&) { return Stay{"it is on"}; }
+  static Next<Go<Off>> stop(On, const Snapshot&) { return Go<Off>{"it is to stop"}; }
+  static Result<DeafObserved> collect(DeafTools& tools, const DeafDesired&, const CollectContext&) {
+    const auto let_go = tools.let_go;
+    const auto inside = tools.inside;
+    ++*inside;
+    let_go->wait(false);
+    --*inside;
+    return DeafObserved{};
+  }
+};
+
+TEST(SupervisorThreads, AThreadThatHangsIsLeftAloneWithWhatItUses) {
+  const auto let_go = std::make_shared<std::atomic<bool>>(false);
+  const auto inside = std::make_shared<std::atomic<int>>(0);
+  const TemporaryDirectory directory;
+  ThreadRuntime outer;
+  {
+    auto runtime = std::make_unique<ThreadRuntime>();
+    WorkerTypes types;
+    types.add<Deaf>([&](const WorkerIdentity&) { return DeafTools{let_go, inside}; });
+    auto supervisor = std::make_unique<Supervisor>(*runtime, std::move(types),
+                                                   SupervisorOptions{.collect_stop_within = 50ms});
+    Machines machines;
+    supervisor->add_machines(machines);
+    auto engine = Engine::open(*runtime, std::move(machines),
+                               {.store = directory.store(), .pools = {{std::string(Supervisor::kPool), 8}}})
+                      .value();
+    supervisor->attach(*engine).value();
+    supervisor->apply({.children = {{.name = "deaf", .worker_type = "deaf"}}}).value();
+    ASSERT_TRUE(comes_true(outer, [&] { return *inside == 1; }));
+    supervisor->detach();
+    engine.reset();
+    supervisor.reset();
+    runtime.reset();
+  }
+  EXPECT_EQ(*inside, 1);
+  *let_go = true;
+  let_go->notify_all();
+  EXPECT_TRUE(comes_true(outer, [&] { return *inside == 0; }));
 }
 
 }  // namespace pawl::test
