@@ -160,7 +160,8 @@ class TreeReader {
          read_entries(problems_, part, "states of the parent with those of the worker")) {
       const auto state = std::ranges::find_if(
           kParentStates, [&](const auto& known) { return detail::same_letters(known, written); });
-      if (state == kParentStates.end()) {
+      const bool is_any = written == ChildSpec::kAnyState;
+      if (!is_any && state == kParentStates.end()) {
         problems_.add({.key = value.path,
                        .problem = "the parent has no such state",
                        .expected = fmt::format("one of {}", list_names(kParentStates)),
@@ -170,7 +171,8 @@ class TreeReader {
       }
       const auto target = read_text(problems_, value, "a state of the worker, run or park");
       if (!target) continue;
-      if (!child.state_mapping.emplace(*state, read_target(value.path, *target, type)).second) {
+      if (!child.state_mapping.emplace(is_any ? written : *state, read_target(value.path, *target, type))
+               .second) {
         problems_.add({.key = value.path,
                        .problem = fmt::format("the state {} is given twice, in other letters", *state),
                        .expected = "one of them"});
