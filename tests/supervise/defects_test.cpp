@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The defects of the program that this one follows, each as a test that it is not here.
-//
-//  1 D01_EachWorkerIsAskedOncePerTick             10 D10_MappingGlobalsAndLocationHaveAnEffect
-//  2 D02_NothingThatBlocksHoldsUpADecision        11 D11_RestartsOfCollectingAreCountedPerWorker
-//  3 D03_CollectingAnewCuresAHungCollection       12 D12_AForcedRestartDoesNotRemoveTheWorker
-//  4 D04_TheBreakerCountsEveryFailure             13 D13_AnErrorInTheListOfChildrenRemovesNobody
-//  5 D05_ABreakerNeverFreezesTheTree              14 D14_AChildThatReappearsWhileItStopsIsNoZombie
-//  6 D06_EquallyNamedChildrenOf…ShareNothing      15 D15_AChildIsEnabledUnlessSaidAndAParkedOneDoesNotFlap
-//  7 D07_ConcurrentChangesAreNotLost              16 D16_AStopPassesEveryGate
-//  8 D08_ADecisionSeesOneMoment                   17 D17_AWorkerMadeAgainIsNotServedAnOldObservation
-//  9 D09_AFollowerOfTheLogMissesNothing
+// tests/supervise/numbered_tests.py checks that there is one for each number.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -162,6 +153,45 @@ TEST(Defects, D08_ADecisionSeesOneMoment) {
   }
 }
 
+/// What is desired and what is observed change together, again and again, while collections take their time:
+/// a decision sees an observation that was made for what is desired, or the one before it, and never one of
+/// the future with a wish of the past.
+TEST(Defects, D08_EachPairThatADecisionSeesHasExisted) {
+  std::vector<TraceEntry> trace;
+  SupervisorKitOptions options;
+  options.simulation.job_delay_max = 300ms;
+  options.supervisor.trace = [&trace](const TraceEntry& entry) {
+    if (entry.path == "a") trace.push_back(entry);
+  };
+  LiftWorld world(options);
+  world.supervisor().apply({.children = {lift("a", R"({"level": 1})")}}).value();
+  ASSERT_TRUE(world.comes_to("a", "Up"));
+  for (int level = 2; level <= 40; ++level) {
+    world.supervisor().upsert(lift("a", R"({"level": )" + std::to_string(level) + "}")).value();
+    world.kit.advance(std::chrono::milliseconds(37 * level));
+  }
+  world.kit.advance(10s);
+  const auto number = [](const Json& json, std::string_view key) {
+    const auto at = json.text.find(key);
+    return at == std::string::npos ? -1 : std::stoi(json.text.substr(at + key.size()));
+  };
+  int last_desired = 0;
+  int last_observed = 0;
+  for (const auto& entry : trace) {
+    const auto desired = number(entry.desired, R"("level":)");
+    const auto observed = number(entry.observed, R"("level":)");
+    EXPECT_LE(observed, desired);  // only what was desired is ever built
+    EXPECT_GE(desired, last_desired);
+    EXPECT_GE(observed, last_observed);
+    last_desired = desired;
+    last_observed = observed;
+    // The same entry decides the same: it holds everything that was decided on.
+    EXPECT_TRUE(replay(world.supervisor().types(), entry)) << entry.result;
+  }
+  EXPECT_EQ(last_observed, 40);
+  EXPECT_GE(trace.size(), 40U);
+}
+
 TEST(Defects, D09_AFollowerOfTheLogMissesNothing) {
   LiftWorld world;
   auto subscription = world.kit.engine().subscribe("").value();
@@ -178,8 +208,36 @@ TEST(Defects, D09_AFollowerOfTheLogMissesNothing) {
     }
   }
   EXPECT_GE(versions["p/c2"], 5);
-  // One that is behind what is kept is told so; it gets no stream with a hole.
-  EXPECT_EQ(world.kit.engine().subscribe("nonsense").error().code(), Code::cursor_invalid);
+}
+
+TEST(Defects, D09_AFollowerBehindWhatIsKeptIsToldSoAndGetsNoHole) {
+  SupervisorKitOptions options;
+  options.engine.keep = 1h;
+  LiftWorld world(options);
+  world.supervisor().apply({.children = {lift("a")}}).value();
+  ASSERT_TRUE(world.comes_to("a", "Up"));
+  auto behind = world.kit.engine().subscribe("begin").value();
+  ASSERT_EQ(behind.poll(1).value().size(), 1U);
+  world.kit.advance(2h);
+  world.supervisor().park("a").value();
+  ASSERT_TRUE(world.comes_to("a", "Down"));
+  ASSERT_TRUE(world.kit.engine().retain());
+  const auto resumed = world.kit.engine().subscribe(behind.cursor());
+  ASSERT_FALSE(resumed);
+  EXPECT_EQ(resumed.error().code(), Code::cursor_expired);
+  const auto polled = behind.poll(100);
+  ASSERT_FALSE(polled);
+  EXPECT_EQ(polled.error().code(), Code::cursor_expired);
+  // From the beginning of what is kept there is no hole.
+  std::map<std::string, std::int64_t> versions;
+  auto kept = world.kit.engine().subscribe("begin").value();
+  const auto events = kept.poll(1000).value();
+  for (const auto& event : events) {
+    const auto [last, first] = versions.emplace(event.key, event.version);
+    EXPECT_TRUE(first || event.version == last->second + 1) << event.key;
+    last->second = event.version;
+  }
+  EXPECT_FALSE(versions.empty());
 }
 
 TEST(Defects, D10_MappingGlobalsAndLocationHaveAnEffect) {
@@ -276,6 +334,17 @@ TEST(Defects, D16_AStopPassesEveryGate) {
         [&] { return world.show(name).phase >= Phase::stopping || world.show(name).phase == Phase::stopped; },
         3s))
         << name;
+}
+
+TEST(Defects, D16_AStopPassesTheGateOfThoseThatGoInCircles) {
+  LiftWorld world;
+  world.supervisor().apply({.children = {lift("a", R"({"mode": "circles"})")}}).value();
+  ASSERT_TRUE(world.kit.wait_until([&] { return world.show("a").reason.starts_with("goes in circles"); }));
+  world.site("a").look_hangs = true;  // nobody will end its waiting
+  world.kit.advance(1s);
+  ASSERT_TRUE(world.show("a").reason.starts_with("goes in circles"));
+  world.supervisor().park("a").value();
+  EXPECT_TRUE(world.kit.wait_until([&] { return world.site("a").lowers > 0; }, 3s));
 }
 
 TEST(Defects, D17_AWorkerMadeAgainIsNotServedAnOldObservation) {

@@ -1,19 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rulings on what the specification leaves open, each as a test; where the compiler enforces one, the
 // test checks the fact that does.
-//
-//  1 C01_LivenessIsNotWritten              11 C11_AMappingDecidesWhatTheChildIs     21 C21_TheLimitsAreThose…
-//  2 C02_AnAnswerIsOneThing                12 C12_StatesAreFoundInAnyLetters        22 C22_TheTickIs100ms
-//  3 C03_ActionsBackOff                    13 C13_ATypeMayNameItself                23 C23_InternalVariables
-//  4 C04_DecisionsAreMadeByOneThread       14 C14_SnapshotsAreTyped                 24
-//  C24_ReservedNamesAreRefused 5 C05_TicksReadTheLatestObservation     15 C15_AWorkerNeedsThreeFunctions 25
-//  C25_GlobalsReachDepthThree 6 C06_ActingAndMovingAreSeparate        16 C16_CollectingKnowsWhatIsDesired 26
-//  C26_OneWorkerPerNode 7 C07_OnlyALaterObservationCounts       17 C17_ObservedIsWhatIsOutside           27
-//  C27_TheEndIsADrain 8 C08_RestartIsAFreshInstance           18 C18_VersionsAreCompared               28
-//  C28_ExceptionsAreContained… 9 C09_TheLifecycleIsTheSupervisors      19 C19_AnIdentityNeverChanges 29
-//  C29_OneSchemaForChildren
-// 10 C10_RunParkAndRemoveAreThreeIntents   20 C20_IdempotencyCanBeVerified…         30
-// C30_HalfStartedMayStopEither…
+// tests/supervise/numbered_tests.py checks that there is one for each number.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -193,6 +181,26 @@ TEST(Rulings, C11_AMappingDecidesWhatTheChildIs) {
   wrong.state_mapping = {{"Running", "flying"}};
   EXPECT_EQ(world.supervisor().check({.children = {wrong}}).error().code(), Code::spec_invalid);
   wrong.state_mapping = {{"Flying", "run"}};
+  EXPECT_EQ(world.supervisor().check({.children = {wrong}}).error().code(), Code::spec_invalid);
+}
+
+TEST(Rulings, C11_AStateThatIsNotNamedChangesNothingUnlessThereIsADefault) {
+  LiftWorld world;
+  world.supervisor()
+      .apply(
+          {.children = {lift("keeps", R"({"children": 1, "child_mapping": {"TryingToRise": "park"}})"),
+                        lift("runs",
+                             R"({"children": 1, "child_mapping": {"TryingToRise": "park", "*": "run"}})")}})
+      .value();
+  world.kit.advance(30s);
+  EXPECT_EQ(world.kit.state("keeps/c1"), "Down");  // as in the last state that was named
+  EXPECT_EQ(world.kit.state("runs/c1"), "Up");
+  world.site("runs").fails = 1'000'000;
+  world.site("runs").level = 0;
+  ASSERT_TRUE(world.kit.wait_until([&] { return world.kit.state("runs") == "TryingToRise"; }, 3s));
+  EXPECT_TRUE(world.kit.wait_until([&] { return world.kit.state("runs/c1") == "Down"; }, 10s));
+  auto wrong = lift("q");
+  wrong.state_mapping = {{"*", "flying"}};
   EXPECT_EQ(world.supervisor().check({.children = {wrong}}).error().code(), Code::spec_invalid);
 }
 
