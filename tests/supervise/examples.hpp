@@ -11,6 +11,7 @@
 
 #include "pawl/supervisor_kit.hpp"
 #include "pawl/worker.hpp"
+#include "tests/supervise/captured_log.hpp"
 
 namespace pawl::test {
 
@@ -274,7 +275,8 @@ struct Hello : Worker<HelloObserved, HelloDesired, LinkTools> {
 class ExampleWorld {
  public:
   explicit ExampleWorld(SupervisorKitOptions options = {})
-      : kit(
+      : log(options.supervisor.log),
+        kit(
             [this](Runtime& runtime) {
               const auto tools = [this, &runtime](const WorkerIdentity& who) {
                 return LinkTools{&outside, &runtime, who.path};
@@ -297,6 +299,7 @@ class ExampleWorld {
   }
 
   Outside outside;
+  CapturedLog log;
   SupervisorKit kit;
 };
 

@@ -44,9 +44,7 @@ std::size_t place_of(const std::vector<Step>& steps, std::string_view path, std:
 }
 
 TEST(Scenario, Simple) {
-  std::vector<std::string> added;
-  SupervisorKitOptions options;
-  ExampleWorld world(options);
+  ExampleWorld world;
   auto parent = example("parent", "parent", R"({"children_count": 2, "wait_ms": 500, "run_ms": 4000,
       "child_config": "{\"address\": \"{{ "{{" }} .IP }}:{{ "{{" }} .PORT }}\"}"})");
   parent.user_spec.variables.user = {{"IP", {R"("127.0.0.1")"}}, {"PORT", {"8080"}}};
@@ -80,6 +78,15 @@ TEST(Scenario, Simple) {
     EXPECT_EQ(stored.key, view.identity.path);
   }
   EXPECT_NE(world.show("parent/child-1").desired.text.find("127.0.0.1:8080"), std::string::npos);
+  // What was logged of it.
+  std::vector<std::string> added;
+  for (const auto& line : world.log.with("a worker is added")) added.push_back(line.fields.at("worker"));
+  EXPECT_EQ(added, (std::vector<std::string>{"parent", "parent/child-1", "parent/child-2"}));
+  EXPECT_EQ(world.log.warnings(), std::vector<std::string>{});
+  for (const auto& line : world.log.lines()) EXPECT_TRUE(line.fields.contains("worker")) << line.message;
+  for (const auto& line : world.log.with("a worker has moved")) {
+    for (const auto* key : {"from", "to", "reason"}) EXPECT_FALSE(line.fields.at(key).empty()) << key;
+  }
 }
 
 TEST(Scenario, Cascade) {
@@ -191,6 +198,7 @@ TEST(Scenario, Drain) {
   EXPECT_TRUE(report.clean) << report.cut.size();
   EXPECT_LT(world.kit.simulation().elapsed() - began, 15s);
   for (const auto& [path, link] : world.outside.links) EXPECT_FALSE(link.connected) << path;
+  EXPECT_EQ(world.log.warnings(), std::vector<std::string>{});
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The acceptance scenarios of workers without children: helloworld, concurrent, failing, panic, slow,
-// timeout. Those of persistence and of the communicator are not here: they are about workers of other
-// products, and what they show of a supervisor is in the others.
+// timeout. Those of persistence and of the communicator are in scenario_store_test.cpp and
+// scenario_relay_test.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -76,6 +76,13 @@ TEST(Scenario, Panic) {
   EXPECT_FALSE(world.has_moved("panics", "Connected"));
   EXPECT_EQ(world.kit.state("calm"), "Connected");
   EXPECT_GE(world.show("panics").failures, 3U);
+  const auto failed = world.log.with("an action has failed");
+  ASSERT_GE(failed.size(), 3U);
+  for (const auto& line : failed) {
+    EXPECT_EQ(line.fields.at("worker"), "panics");
+    EXPECT_EQ(line.fields.at("action"), "Connect");
+    EXPECT_TRUE(line.fields.at("error").contains("panicked as it was told to"));
+  }
   world.apply({example("panics", "child"), example("calm", "child")});
   EXPECT_TRUE(world.kit.wait_for("panics", "Connected", 10s));
 }
