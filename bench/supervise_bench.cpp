@@ -7,6 +7,7 @@
 //     PAWL_BENCH_SECONDS  how long the processor's share is measured
 //     PAWL_BENCH_ONLY     only points whose name contains this
 //     PAWL_BENCH_WORKERS  how many workers lie in memory
+//     PAWL_BENCH_ROUNDS   how many reactions are measured
 #include <fmt/format.h>
 #include <malloc.h>
 
@@ -81,6 +82,12 @@ struct Sensor : pawl::Worker<SensorObserved, SensorDesired, SensorTools> {
   }
 };
 
+/// The one whose reaction is measured: looked at often, whatever the others are.
+struct Watched : Sensor {
+  static constexpr std::string_view kType = "watched";
+  static constexpr pawl::Duration kObserveEvery = 10ms;
+};
+
 struct HallObserved {};
 struct HallDesired {
   int sensors = 1000;
@@ -134,7 +141,8 @@ double process_cpu_seconds() {
 
 pawl::WorkerTypes make_types(std::shared_ptr<Shared> shared = {}) {
   pawl::WorkerTypes types;
-  types.add<Sensor>([shared](const pawl::WorkerIdentity&) { return SensorTools{shared}; });
+  types.add<Sensor>([](const pawl::WorkerIdentity&) { return SensorTools{}; });
+  types.add<Watched>([shared](const pawl::WorkerIdentity&) { return SensorTools{shared}; });
   types.add<Hall>();
   return types;
 }
@@ -284,20 +292,21 @@ void measure_memory() {
   report("supervise.memory.resident", (full - empty) / workers, "bytes", 24 * 2048);
 }
 
-/// From the collection that saw a change to the begin of the action, with one durable commit between.
-void measure_reaction(int others) {
-  const auto name = fmt::format("supervise.reaction.{}", others);
+/// From the collection that saw a change to the begin of the action, with one durable commit between, among
+/// so many workers in all, the others of which are observed each second.
+void measure_reaction(int workers) {
+  const auto name = fmt::format("supervise.reaction.{}", workers);
   if (!wanted(name)) return;
-  constexpr int kRounds = 60;
+  const auto rounds = std::stoi(setting("PAWL_BENCH_ROUNDS", "1000"));
   const auto shared = std::make_shared<Shared>();
-  World world({.tick = 1ms, .observe_every = 10ms}, shared);
-  if (others > 1) world.run_all(others - 1);
-  if (!world.supervisor.upsert({.name = "watched", .worker_type = "sensor"})) give_up("refused");
+  World world({.tick = 1ms}, shared);
+  if (workers > 1) world.run_all(workers - 1);
+  if (!world.supervisor.upsert({.name = "watched", .worker_type = "watched"})) give_up("refused");
   while (world.supervisor.show("watched")->state != "Running") std::this_thread::sleep_for(1ms);
   std::vector<double> reactions;
   std::vector<double> commits;
   if (!world.engine->create<meter>("m")) give_up("no meter");
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     shared->changed_ns = 0;
     shared->acted_ns = 0;
     shared->on = false;
@@ -307,7 +316,7 @@ void measure_reaction(int others) {
     const auto begun = now_ns();
     if (!world.engine->send<meter>("m", Reading{.watt_hours = 1})) give_up("refused");
     commits.push_back(static_cast<double>(now_ns() - begun) / 1e3);
-    std::this_thread::sleep_for(20ms);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1 + round % 7));  // in no step with its interval
   }
   std::ranges::sort(reactions);
   std::ranges::sort(commits);
@@ -326,4 +335,5 @@ int main() {
   bench::measure_cpu();
   bench::measure_memory();
   bench::measure_reaction(1);
+  bench::measure_reaction(10'000);
 }
