@@ -58,6 +58,7 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   void post(Task task);
   /// Runs `work` on the lane and waits for it. Error: `stopped`.
   Result<void> on_lane(std::move_only_function<void()> work);
+  Result<void> reread_top();
   /// Sends an event to a worker and waits until it is durable; `done` where it is refused, too.
   Result<Instance> send_and_wait(std::string_view path, std::string_view event, Result<std::string> payload);
 
@@ -119,7 +120,7 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   void observe(Node& node);
   bool stands_in_line(Node& node);
   void take_collected();
-  void collected(supervise::Collected collected);
+  void collected(supervise::Collected one);
   void watch_sight(Node& node);
   Duration collector_pause(const Node& node) const;
   void escalate(Node& node);

@@ -79,14 +79,26 @@ Result<std::int64_t> SupervisorCore::apply(const TreeSpec& tree, std::optional<s
   return *expected + 1;
 }
 
-/// Changes what is desired of the top, again where somebody else was faster.
+/// What is stored of the top, where whoever has changed it did not come to say so yet.
+Result<void> SupervisorCore::reread_top() {
+  PAWL_TRY(const auto type, types_.find(supervise::Application::kType));
+  PAWL_TRY(const auto stored, engine_->read(type->machine.name, kTopPath));
+  return on_lane([this, &stored] {
+    take(*top_, stored);
+    evaluate(*top_);
+  });
+}
+
+/// Changes what is desired of the top, again where somebody else was faster: each time somebody has come
+/// further, so that many attempts are needed only where many people change it.
 Result<std::int64_t> SupervisorCore::change_top(const std::function<Result<void>(TreeSpec&)>& change) {
-  constexpr int kAttempts = 10;
+  constexpr int kAttempts = 100;
   for (int attempt = 0;; ++attempt) {
     PAWL_TRY(auto now, applied());
     PAWL_CHECK(change(now.first));
     auto done = apply(now.first, now.second);
     if (done || done.error().code() != Code::desired_conflict || attempt == kAttempts) return done;
+    PAWL_CHECK(reread_top());
   }
 }
 
@@ -103,7 +115,7 @@ Result<void> SupervisorCore::restart(std::string_view path, std::string reason) 
 
 WorkerView SupervisorCore::view(const Node& node) const {
   const auto now = runtime_.instant();
-  WorkerView made{.identity = *node.identity,
+  WorkerView made{.identity = static_cast<const WorkerIdentity&>(*node.identity),
                   .state = node.type->states[node.state].name,
                   .phase = node.phase(),
                   .reason = std::string(node.reason.text()),

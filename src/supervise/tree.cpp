@@ -70,14 +70,15 @@ void SupervisorCore::derive(Node& node) {
         children = fail(std::move(valid).error());
     }
   }
-  if (!desired || !children) {
+  const bool derived = desired.has_value();
+  if (!derived || !children) {
     ++stats_.config_errors;
     node.config_error =
-        std::make_unique<Error>(desired ? std::move(children).error() : std::move(desired).error());
+        std::make_unique<Error>(derived ? std::move(children).error() : std::move(desired).error());
     node.config_error->with("worker", node.identity->path);
     log_once_in_a_while(node, "the configuration of a worker cannot be used", *node.config_error);
     set_health(node, Health::config_error);
-    if (!desired || !node.desired) return;
+    if (!derived || !node.desired) return;
   } else {
     node.config_error.reset();
     ++node.wishes;
