@@ -22,12 +22,18 @@ ProcessObserved seen(std::string process, std::optional<int> code = {}) {
   return {.process = std::move(process),
           .pid = 7,
           .generation = 3,
+          .ordered = true,
           .exit_code = code,
           .specification = name_specification(desired())};
 }
 ProcessObserved noted(ProcessObserved one, std::uint32_t brief = 1) {
   one.noted = true;
   one.brief = brief;
+  return one;
+}
+/// Of an earlier order than the last one.
+ProcessObserved earlier(ProcessObserved one) {
+  one.ordered = false;
   return one;
 }
 ProcessObserved other(ProcessObserved one) {
@@ -45,6 +51,7 @@ TEST(ProcessWorker, StartsRunsAndComesBackAsItsPolicySays) {
   EXPECT_EQ(table.next<W::TryingToStart>({}, desired()), "do Start");
   EXPECT_EQ(table.next<W::TryingToStart>(noted(seen("exited", 1)), desired()), "do Start");
   EXPECT_EQ(table.next<W::TryingToStart>(other(seen("exited", 1)), desired()), "do Start");
+  EXPECT_EQ(table.next<W::TryingToStart>(earlier(seen("exited", 0)), once), "do Start");
   EXPECT_EQ(table.next<W::TryingToStart>(seen("running"), desired()), "go Running");
   EXPECT_EQ(table.next<W::TryingToStart>(seen("exited", 0), desired()), "go BackingOff");
   EXPECT_EQ(table.next<W::TryingToStart>(seen("failed_to_start"), once), "go Exited");
@@ -99,6 +106,17 @@ TEST(ProcessWorker, IsTheSameProcessWhateverItsPolicyIs) {
   EXPECT_NE(name_specification(one), name_specification(desired()));
 }
 
+TEST(ProcessWorker, HasTheSameNameInAReleaseThatKnowsOneKeyMore) {
+  const auto before =
+      name_of_unusual(R"({"command":["a"],"directory":"/"})", R"({"command":[],"directory":"/"})");
+  EXPECT_EQ(before, name_of_unusual(R"({"command":["a"],"directory":"/","niceness":0})",
+                                    R"({"command":[],"directory":"/","niceness":0})"));
+  EXPECT_NE(before, name_of_unusual(R"({"command":["a"],"directory":"/","niceness":5})",
+                                    R"({"command":[],"directory":"/","niceness":0})"));
+  // What is written in a note today is read by every release to come.
+  EXPECT_EQ(name_specification({.command = {"/bin/true"}}), "2a7e8e0ac3926599");
+}
+
 TEST(ProcessWorker, RefusesWhatCannotBeRun) {
   const auto field = [](ProcessDesired read) {
     const auto derived = W::derive(std::move(read));
@@ -126,7 +144,7 @@ class ProcessNotesTest : public ::testing::Test {
 
 TEST_F(ProcessNotesTest, CountEachEndOnceAndForgiveWhatWasStopped) {
   const ProcessNotes notes(directory_, "a/b");
-  ASSERT_TRUE(notes.begin(5, "x"));
+  ASSERT_EQ(notes.begin(5, 0, "x"), 5U);
   ASSERT_TRUE(notes.end(5, true));
   ASSERT_TRUE(notes.end(5, true));
   EXPECT_EQ(note().restarts, 1U);

@@ -7,7 +7,9 @@
 #include <array>
 #include <cmath>
 #include <csignal>
-#include <functional>
+#include <map>
+
+#include "pawl/json.hpp"
 
 namespace pawl::workers {
 namespace {
@@ -121,8 +123,13 @@ void measure(ProcessTools& tools, const ProcessStatus& status, Time now) {
   tools.cpu_seconds = status.cpu_seconds;
 }
 
-std::uint64_t generation_of(const ActionContext& context) {
-  return static_cast<std::uint64_t>(context.number);
+/// The same for the same text on every machine and in every release, which std::hash is not.
+std::uint64_t hash_of(std::string_view text) {
+  constexpr std::uint64_t kOffset = 0xcbf29ce484222325;  // FNV-1a
+  constexpr std::uint64_t kPrime = 0x100000001b3;
+  std::uint64_t hash = kOffset;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * kPrime;
+  return hash;
 }
 
 }  // namespace
@@ -136,21 +143,41 @@ Duration backoff_after(const ProcessDesired& desired, std::uint32_t brief) {
 std::string name_specification(const ProcessDesired& desired) {
   ProcessDesired relevant = desired;
   // What does not concern the process itself may change while it runs.
-  relevant.restart = {};
-  relevant.backoff_first = relevant.backoff_cap = relevant.lasting = relevant.stop_grace = {};
-  relevant.give_up_after = 0;
-  relevant.stop_signal.clear();
-  // Only compared with what this machine wrote; not across versions of the standard library.
-  return fmt::format("{:016x}", std::hash<std::string>{}(encode(relevant).value_or("")));
+  const ProcessDesired usual;
+  relevant.restart = usual.restart;
+  relevant.backoff_first = usual.backoff_first;
+  relevant.backoff_cap = usual.backoff_cap;
+  relevant.lasting = usual.lasting;
+  relevant.stop_grace = usual.stop_grace;
+  relevant.give_up_after = usual.give_up_after;
+  relevant.stop_signal = usual.stop_signal;
+  return name_of_unusual(encode(relevant).value_or("{}"), encode(usual).value_or("{}"));
+}
+
+std::string name_of_unusual(std::string_view specification, std::string_view usual) {
+  const auto wanted = JsonDocument::parse(specification);
+  const auto known = JsonDocument::parse(usual);
+  std::map<std::string, std::string> unusual;
+  const auto size = wanted && known ? wanted->root().size() : 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    const std::string key(wanted->root().key_at(i));
+    auto text = wanted->root().at(i).to_text();
+    const auto same = known->root().find(key);
+    if (!same || same->to_text() != text) unusual.emplace(key, std::move(text));
+  }
+  return fmt::format("{:016x}", hash_of(encode(unusual).value_or("")));
 }
 
 Result<void> ProcessWorker::Start::run(ProcessTools& tools, const ProcessDesired& desired,
                                        const ActionContext& context) {
+  std::uint64_t generation = 0;
   {
+    PAWL_TRY(const auto status, tools.keeper.look(context.identity.path));
     const std::lock_guard lock(tools.mutex);
-    PAWL_CHECK(tools.notes.begin(generation_of(context), name_specification(desired)));
+    PAWL_TRY(generation, tools.notes.begin(static_cast<std::uint64_t>(context.number), status.generation,
+                                           name_specification(desired)));
   }
-  return tools.keeper.start(context.identity.path, generation_of(context), spec_of(desired), context.stop);
+  return tools.keeper.start(context.identity.path, generation, spec_of(desired), context.stop);
 }
 
 Result<void> ProcessWorker::Note::run(ProcessTools& tools, const ProcessDesired& desired,
@@ -184,7 +211,8 @@ ProcessWorker::next(TryingToStart, const Snapshot& now) {
   using Answer = Next<Go<Running>, Go<BackingOff>, Go<Exited>, Go<GaveUp>, Do<Start>>;
   const auto& seen = now.observed;
   if (seen.process == "running") return Go<Running>{fmt::format("it runs as process {}", seen.pid)};
-  if (seen.has_ended() && !seen.noted && is_current(now)) return go_after_end<Answer>(now);
+  // What an earlier order started says nothing of this one, which may have found no program to start.
+  if (seen.has_ended() && !seen.noted && seen.ordered && is_current(now)) return go_after_end<Answer>(now);
   return Do<Start>{"it does not run yet"};
 }
 
@@ -269,6 +297,7 @@ Result<ProcessObserved> ProcessWorker::collect(ProcessTools& tools, const Proces
   ProcessObserved seen{.process = std::string(name(status.state)),
                        .pid = status.pid,
                        .generation = status.generation,
+                       .ordered = status.generation == note.started,
                        .error = status.error,
                        .noted = status.generation <= note.ended,
                        .restarts = note.restarts,
@@ -288,6 +317,16 @@ void add_process(WorkerTypes& types, const ProcessKeeper& keeper, std::string no
   types.add<ProcessWorker>([&keeper, notes = std::move(notes_directory)](const WorkerIdentity& who) {
     return std::shared_ptr<ProcessTools>(new ProcessTools{.keeper = keeper, .notes = {notes, who.path}});
   });
+}
+
+void add_process_without_shim(WorkerTypes& types) {
+  auto type = define_worker<ProcessWorker>([](const WorkerIdentity& who) -> Result<std::shared_ptr<void>> {
+    return fail(Code::spec_invalid, fmt::format("{}: there is no pawl-shim", who.path));
+  });
+  type.derive = [](std::string_view) -> Result<std::shared_ptr<const void>> {
+    return fail(Code::spec_invalid, "processes need pawl-shim, which was not found: set workers.shim");
+  };
+  types.add(std::move(type));
 }
 
 }  // namespace pawl::workers

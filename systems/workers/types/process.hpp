@@ -15,6 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pawl/codec.hpp"
@@ -31,6 +32,7 @@ struct ProcessObserved {
   std::string process = "absent";  ///< a ProcessState
   int pid = 0;
   std::uint64_t generation = 0;
+  bool ordered = false;  ///< that generation is of the last order to start, which may have started nothing
   std::optional<int> exit_code{};
   std::optional<int> exit_signal{};
   std::string error{};  ///< why it could not be started
@@ -125,8 +127,13 @@ Duration backoff_after(const ProcessDesired& desired, std::uint32_t brief);
 
 /// The same for the same specification.
 std::string name_specification(const ProcessDesired& desired);
+/// Names an object by those of its members that are not as usual: a release that knows one more, and gives it
+/// a default, names everything as the one before did.
+std::string name_of_unusual(std::string_view specification, std::string_view usual);
 
 /// The keeper must outlive the supervisor; notes are kept in the directory.
 void add_process(WorkerTypes& types, const ProcessKeeper& keeper, std::string notes_directory);
+/// Where there is no pawl-shim: no configuration can be used, so that processes are left as they are.
+void add_process_without_shim(WorkerTypes& types);
 
 }  // namespace pawl::workers

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workers/types/process_notes.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -24,31 +28,45 @@ Result<ProcessNote> ProcessNotes::read() const {
   if (!file) return ProcessNote{};
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   auto note = decode<ProcessNote>(text);
-  // After the machine lost power the file may be empty; its processes are gone as well.
-  return note ? *std::move(note) : ProcessNote{};
+  if (!note) return ProcessNote{};  // damaged: what its keeper knows has to be enough
+  return *std::move(note);
 }
 
 Result<void> ProcessNotes::write(const ProcessNote& note) const {
   PAWL_TRY(const auto text, encode(note));
   std::error_code failure;
-  std::filesystem::create_directories(directory_, failure);
-  const auto part = path_ + ".new";
-  {
-    std::ofstream file(part, std::ios::binary | std::ios::trunc);
-    file << text;
-    file.close();
-    if (!file) return fail(process_error("write", part));
+  if (std::filesystem::create_directories(directory_, failure)) {
+    const auto above = std::filesystem::path(directory_).parent_path().string();
+    const Descriptor parent(::open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!parent || ::fsync(parent.get()) != 0) return fail(process_error("make durable", directory_));
   }
-  if (std::rename(part.c_str(), path_.c_str()) != 0) return fail(process_error("write", path_));
+  const Descriptor directory(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return fail(process_error("open the directory", directory_));
+  const auto part = path_ + ".new";
+  const Descriptor file(::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file) return fail(process_error("write", part));
+  errno = ENOSPC;  // where less was written than was to be
+  // Durable before it takes the place of the last one: an empty note after a loss of power would have ended
+  // processes started again.
+  if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      ::fsync(file.get()) != 0) {
+    return fail(process_error("write", part));
+  }
+  if (::rename(part.c_str(), path_.c_str()) != 0 || ::fsync(directory.get()) != 0)
+    return fail(process_error("write", path_));
   return {};
 }
 
-Result<void> ProcessNotes::begin(std::uint64_t generation, std::string specification) const {
+Result<std::uint64_t> ProcessNotes::begin(std::uint64_t order, std::uint64_t before,
+                                          std::string specification) const {
   PAWL_TRY(auto note, read());
-  if (note.started == generation && note.specification == specification) return {};
-  note.started = generation;
+  // Perhaps it was started already, with what is noted: then it is replaced if that is not what is wanted.
+  if (note.order == order) return note.started;
+  note.started = std::max({order, before + 1, note.started + 1, note.ended + 1});
+  note.order = order;
   note.specification = std::move(specification);
-  return write(note);
+  PAWL_CHECK(write(note));
+  return note.started;
 }
 
 Result<void> ProcessNotes::end(std::uint64_t generation, bool brief) const {

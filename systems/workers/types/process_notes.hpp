@@ -4,11 +4,11 @@
 /// What has to be known of a process over restarts of the server, beside what its keeper knows.
 ///
 ///     ProcessNotes notes("/var/lib/pawl/workers/notes", "plant/pump");
-///     notes.begin(7, "4711");        // before generation 7 is started
+///     notes.begin(7, 0, "4711");     // before order 7 is carried out: 7 is the generation to start
 ///     notes.end(7, brief);           // its end was taken note of
 ///
-/// A small file for each process, replaced as a whole. A crash between two of them loses nothing that
-/// matters: a start that is repeated has the same generation.
+/// A small file for each process, replaced as a whole and durable. A crash between two of them loses nothing
+/// that matters: an order that is carried out again has the same generation.
 
 #include <cstdint>
 #include <string>
@@ -19,7 +19,8 @@
 namespace pawl::workers {
 
 struct ProcessNote {
-  std::uint64_t started = 0;    ///< the generation that was started last
+  std::uint64_t order = 0;      ///< the one that was carried out last
+  std::uint64_t started = 0;    ///< the generation that it started
   std::string specification{};  ///< and what with
   std::uint64_t ended = 0;      ///< the generation whose end was taken note of
   std::uint64_t restarts = 0;
@@ -33,7 +34,9 @@ class ProcessNotes {
 
   /// Error: `process_failed`.
   Result<ProcessNote> read() const;
-  Result<void> begin(std::uint64_t generation, std::string specification) const;
+  /// The generation that the order is to start: its own number, or the next one after what was there before.
+  /// Orders count from a lower number where the store is an older one, restored, or another one.
+  Result<std::uint64_t> begin(std::uint64_t order, std::uint64_t before, std::string specification) const;
   /// Counts; once for each generation.
   Result<void> end(std::uint64_t generation, bool brief) const;
   /// It was stopped on purpose: nothing is counted, and nothing was brief so far.
