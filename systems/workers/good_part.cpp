@@ -10,8 +10,10 @@
 #include <tuple>
 
 #include "pawl/json.hpp"
+#include "workers/config/shape.hpp"
 #include "workers/config/tree.hpp"
 #include "workers/config/yaml.hpp"
+#include "workers/views.hpp"
 
 namespace pawl::workers {
 namespace {
@@ -50,6 +52,28 @@ Result<std::string> without(const JsonValue& root, const std::set<std::size_t>& 
   return out.take();
 }
 
+/// The value at a path such as "$.topics[0].qos".
+std::optional<JsonValue> find_value(JsonValue value, std::string_view path) {
+  path.remove_prefix(path.starts_with('$') ? 1 : 0);
+  while (!path.empty()) {
+    const bool is_index = path.front() == '[';
+    path.remove_prefix(1);
+    const auto name = path.substr(0, path.find_first_of(is_index ? "]" : ".["));
+    path.remove_prefix(std::min(name.size() + (is_index ? 1 : 0), path.size()));
+    std::optional<JsonValue> next;
+    if (is_index && value.kind() == JsonKind::array) {
+      std::size_t index = value.size();
+      std::from_chars(name.data(), name.data() + name.size(), index);
+      if (index < value.size()) next = value.at(index);
+    } else if (!is_index && value.kind() == JsonKind::object) {
+      next = value.find(name);
+    }
+    if (!next) return std::nullopt;
+    value = *next;
+  }
+  return value;
+}
+
 /// Reads the configurations of workers as their types do.
 class ConfigCheck {
  public:
@@ -68,17 +92,16 @@ class ConfigCheck {
     if (!type || !text || text->find_first_not_of(" \t\r\n") == std::string::npos) return found_;
     const auto document = read_yaml(*text);
     if (!document) {
-      add(document.error().field("key"), line_from(document.error()), document.error().message());
+      add({.key = std::string(document.error().field("key")),
+           .problem = document.error().message(),
+           .expected = "YAML, after its templates were filled in"},
+          line_from(document.error()));
       return found_;
     }
     inside_ = &*document;
     check_keys(**type, *document);
     if (const auto derived = (*type)->derive(document->json); !derived && found_.empty()) {
-      const auto& error = derived.error();
-      const auto field =
-          error.field("field").empty() ? std::string() : "$." + std::string(error.field("field"));
-      add(error.field("path").empty() ? std::string_view(field) : error.field("path"), std::nullopt,
-          error.message());
+      add_refusal((*type)->name, derived.error(), *document);
     }
     return found_;
   }
@@ -106,15 +129,38 @@ class ConfigCheck {
     return whole == lines.end() ? 1 : whole->second;
   }
 
-  void add(std::string_view path, std::optional<int> line, std::string problem, std::string expected = {},
-           std::string suggestion = {}) {
-    const auto key = place_.substr(2) + std::string(path.starts_with('$') ? path.substr(1) : path);
-    found_.push_back({.file = std::string(file_),
-                      .line = line_of(path, line),
-                      .key = key,
-                      .problem = std::move(problem),
-                      .expected = std::move(expected),
-                      .suggestion = std::move(suggestion)});
+  /// The key is a path in the configuration.
+  void add(ConfigProblem problem, std::optional<int> line = std::nullopt) {
+    const std::string_view path = problem.key;
+    problem.file = file_;
+    problem.line = line_of(path, line);
+    problem.key = place_.substr(2) + std::string(path.starts_with('$') ? path.substr(1) : path);
+    found_.push_back(std::move(problem));
+  }
+
+  /// What the type says of a value that it does not take: "$.rpm: expected integer, got string", or without
+  /// what it got.
+  void add_refusal(std::string_view type, const Error& error, const ConfigDocument& document) {
+    constexpr std::string_view kExpected = "expected ";
+    std::string path(error.field("path"));
+    if (path.empty()) path = error.field("field").empty() ? "$" : fmt::format("$.{}", error.field("field"));
+    ConfigProblem problem{.key = path, .problem = error.message(), .expected = "a value that it takes"};
+    const auto json = JsonDocument::parse(document.json);
+    if (const auto value = json ? find_value(json->root(), path) : std::nullopt) {
+      problem.actual = describe_value(*value);
+    } else {
+      problem.actual = "nothing";
+    }
+    std::string_view text = error.message();
+    if (const auto at = text.find(kExpected); at != std::string_view::npos) {
+      text.remove_prefix(at + kExpected.size());
+      problem.problem = fmt::format("a {} does not take this value", type);
+      problem.expected = text.substr(0, text.find(", got "));
+    } else if (error.code() == Code::missing_field) {
+      problem.problem = fmt::format("a {} needs this key", type);
+      problem.expected = "a value for it";
+    }
+    add(std::move(problem));
   }
 
   void check_keys(const WorkerType& type, const ConfigDocument& document) {
@@ -125,9 +171,11 @@ class ConfigCheck {
     for (std::size_t i = 0; i < root.size(); ++i) {
       const auto name = root.key_at(i);
       if (std::ranges::find(type.fields, name) != type.fields.end()) continue;
-      add(member_path("$", name), std::nullopt, fmt::format("a {} has no such key", type.name),
-          type.fields.empty() ? "no keys" : fmt::format("one of {}", list_names(type.fields)),
-          nearest_name(name, type.fields));
+      add({.key = member_path("$", name),
+           .problem = fmt::format("a {} has no such key", type.name),
+           .expected = type.fields.empty() ? "no keys" : fmt::format("one of {}", list_names(type.fields)),
+           .actual = fmt::format("\"{}\"", as_utf8(name.substr(0, YamlLimits::kKeyBytes))),
+           .suggestion = nearest_name(name, type.fields)});
     }
   }
 
@@ -139,9 +187,10 @@ class ConfigCheck {
   std::vector<ConfigProblem> found_{};
 };
 
-/// Puts in what is there at present of the children with mistakes.
+/// Puts in what is there at present of the children with mistakes. Not those of a type that this program does
+/// not have: one of them would have the whole tree refused, and the supervisor leaves them alone anyhow.
 void keep_present(TreeSpec& tree, const JsonValue& root, const std::set<std::size_t>& bad,
-                  const TreeSpec& now) {
+                  const TreeSpec& now, const WorkerTypes& types, const std::vector<ConfigProblem>& problems) {
   std::set<std::string, std::less<>> names;
   for (const auto& child : tree.children) names.insert(child.name);
   std::set<std::string, std::less<>> kept;
@@ -153,12 +202,14 @@ void keep_present(TreeSpec& tree, const JsonValue& root, const std::set<std::siz
     const auto text = name ? name->as_string() : std::nullopt;
     const bool known = text && std::ranges::find(now.children, *text, &ChildSpec::name) != now.children.end();
     if (known) kept.insert(std::string(*text));
-    nameless = nameless || !text;
+    const bool misnamed = std::ranges::find(problems, fmt::format("children[{}].name", index),
+                                            &ConfigProblem::key) != problems.end();
+    nameless = nameless || !text || (!known && misnamed);
   }
   for (const auto& child : now.children) {
     // Any of them may be the one whose name cannot be read.
-    if ((nameless || kept.contains(child.name)) && !names.contains(child.name))
-      tree.children.push_back(child);
+    const bool wanted = (nameless || kept.contains(child.name)) && !names.contains(child.name);
+    if (wanted && types.find(child.worker_type)) tree.children.push_back(child);
   }
 }
 
@@ -199,7 +250,7 @@ GoodPart take_good(std::string_view text, std::string_view file, const WorkerTyp
     ++place;
   }
   tree->children = std::move(good);
-  keep_present(*tree, json->root(), bad, now);
+  keep_present(*tree, json->root(), bad, now, types, part.problems);
   std::ranges::sort(part.problems, {}, [](const ConfigProblem& problem) {
     return std::tie(problem.line, problem.key, problem.problem);
   });

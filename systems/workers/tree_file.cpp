@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <system_error>
+#include <utility>
 
 #include "workers/config/yaml.hpp"
 #include "workers/good_part.hpp"
@@ -26,7 +27,9 @@ constexpr std::size_t kMostLogged = 20;
 std::string stamp_of(const std::string& path) {
   struct stat seen{};
   if (::stat(path.c_str(), &seen) != 0) return fmt::format("errno {}", errno);
-  return fmt::format("{} {} {}.{:09}", seen.st_ino, seen.st_size, seen.st_mtim.tv_sec, seen.st_mtim.tv_nsec);
+  // Times of both kinds: programs that copy files may set the one.
+  return fmt::format("{} {} {}.{:09} {}.{:09}", seen.st_ino, seen.st_size, seen.st_mtim.tv_sec,
+                     seen.st_mtim.tv_nsec, seen.st_ctim.tv_sec, seen.st_ctim.tv_nsec);
 }
 
 Result<std::string> read_text(const std::string& path) {
@@ -46,22 +49,27 @@ Result<std::string> read_text(const std::string& path) {
 
 void TreeFile::look(Supervisor& supervisor) {
   // The stamp is taken before the text: what is written in between is read the next time.
-  auto stamp = stamp_of(path_);
+  const auto stamp = stamp_of(path_);
   {
     const std::lock_guard lock(mutex_);
-    if (stamp == stamp_) return;
-    stamp_ = std::move(stamp);
+    if (stamp == taken_ || std::exchange(seen_, stamp) != stamp) return;
   }
   const auto text = read_text(path_);
   if (!text) {
     return report({{.file = path_, .problem = text.error().message(), .expected = "a file with children:"}});
   }
-  take(supervisor, *text);
+  if (stamp_of(path_) != stamp || !take(supervisor, *text)) return;
+  const std::lock_guard lock(mutex_);
+  taken_ = stamp;
 }
 
-void TreeFile::take(Supervisor& supervisor, const std::string& text) {
+bool TreeFile::take(Supervisor& supervisor, const std::string& text) {
   const auto now = supervisor.applied();
-  if (!now) return report({{.file = path_, .problem = now.error().message()}});
+  if (!now) {
+    report({{.file = path_, .problem = now.error().message()}});
+    return false;
+  }
+  bool done = true;
   auto part = take_good(text, path_, supervisor.types(), now->first);
   if (part.tree && *part.tree != now->first) {
     const auto applied = supervisor.apply(*part.tree);
@@ -69,12 +77,14 @@ void TreeFile::take(Supervisor& supervisor, const std::string& text) {
       log_.info("the tree of workers was applied",
                 {{"file", path_}, {"version", *applied}, {"mistakes", part.problems.size()}});
     } else {
+      done = false;
       part.problems.push_back({.file = path_,
                                .key = std::string(applied.error().field("worker")),
                                .problem = applied.error().message()});
     }
   }
   report(std::move(part.problems));
+  return done;
 }
 
 void TreeFile::report(std::vector<ConfigProblem> problems) {

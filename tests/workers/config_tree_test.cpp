@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workers/config/tree.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -107,6 +108,34 @@ TEST_F(ReadTree, StatesAreWrittenInAnyLetters) {
               ElementsAre(std::pair("Running", "Connected"), std::pair("Stopped", "park")));
 }
 
+TEST_F(ReadTree, ThoseWordsAreTargetsThatTheSupervisorTakes) {
+  for (const auto& [word, target] :
+       {std::pair("running", "run"), {"parked", "park"}, {"Stopped", "Stopped"}}) {
+    const auto tree = read(
+        fmt::format("children: [{{name: p, workerType: mqtt_client, stateMapping: {{Running: {}}}}}]", word));
+    EXPECT_THAT(tree.children.at(0).state_mapping, ElementsAre(std::pair("Running", target)));
+  }
+  const auto tree = read("children: [{name: p, workerType: pump, stateMapping: {Running: running}}]");
+  EXPECT_THAT(tree.children.at(0).state_mapping, ElementsAre(std::pair("Running", "Running")));
+}
+
+TEST_F(ReadTree, NamesThatAreStepsInAPathAreRefusedAsTheSupervisorRefusesThem) {
+  for (const auto* name : {".", ".."}) {
+    EXPECT_THAT(mistakes(fmt::format("children: [{{name: {}, workerType: pump}}]", name)),
+                ElementsAre(HasSubstr("the name cannot be part of a path")));
+  }
+}
+
+TEST_F(ReadTree, TheTypeOfTheTopIsNoneOfTheUsers) {
+  auto types = types_for_config();
+  WorkerType top;
+  top.name = "application";
+  types.add(std::move(top));
+  const auto found = check_tree("children: [{name: a, workerType: application}]", "f", &types);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].expected, "one of mqtt_client, pump");
+}
+
 TEST_F(ReadTree, ALocationGivesAVariable) {
   const auto tree = read(
       "location: [acme, north]\nchildren:\n  - {name: a, workerType: pump, location: ['', south, hall]}\n"
@@ -159,7 +188,7 @@ children:
                           "site.yaml:7: children[1].enabled: the value is of another kind; expected true or "
                           "false, got the text \"yes\"",
                           "site.yaml:8: children[2].name: the name \"b\" is given twice, on line 5 and on "
-                          "line 8; expected a name of its own for each worker"));
+                          "line 8; expected a name of its own for each worker, got \"b\""));
 }
 
 TEST_F(ReadTree, TheErrorListsEveryMistakeOnItsLine) {
@@ -169,7 +198,7 @@ TEST_F(ReadTree, TheErrorListsEveryMistakeOnItsLine) {
   EXPECT_EQ(
       tree.error().message(),
       "site.yaml:2: children[0].name: the name cannot be part of a path; expected letters, digits, '_', "
-      "'-' and '.', at most 63, got \"a b\"\n"
+      "'-' and '.', at most 63; not . or .., got \"a b\"\n"
       "site.yaml:3: children[0].workerType: there is no such type of workers; expected one of "
       "mqtt_client, pump, got \"x\"");
   EXPECT_EQ(tree.error().field("file"), "site.yaml");

@@ -22,7 +22,13 @@ void read_variables_of(ConfigProblems& problems, const ConfigPart& part,
     Variables one;
     (one.*kind)[name] = Json{value.value.to_text()};
     if (const auto valid = validate(one); !valid) {
-      problems.add({.key = value.path, .problem = valid.error().message()});
+      const bool reserved = name == "global" || name == "internal";
+      problems.add({.key = value.path,
+                    .problem = valid.error().message(),
+                    .expected = reserved ? "a name other than global and internal"
+                                         : "letters, digits and '_', and no digit first",
+                    .actual = fmt::format("\"{}\"", shown(name)),
+                    .suggestion = name == "global" ? "variables.global, beside variables.user" : ""});
     } else {
       (variables.*kind).merge(one.*kind);
     }

@@ -35,8 +35,18 @@ std::size_t offset_of(std::string_view text, std::size_t line, std::size_t colum
   return at;
 }
 
+/// The expression that begins there, as far as it goes on its line.
+std::string expression_at(std::string_view text, std::size_t at) {
+  constexpr std::string_view kClosing = "}}";
+  text.remove_prefix(std::min(at, text.size()));
+  text = text.substr(0, text.find('\n'));
+  const auto end = text.find(kClosing);
+  return shown(end == std::string_view::npos ? text : text.substr(0, end + kClosing.size()));
+}
+
 TemplateProblem describe_missing(const Error& error) {
-  TemplateProblem problem{.problem = fmt::format("there is no variable .{}", shown(error.field("key")))};
+  TemplateProblem problem{.problem = fmt::format("there is no variable .{}", shown(error.field("key"))),
+                          .expected = "a variable, of which there are none here"};
   if (const auto known = error.field("known"); !known.empty()) {
     problem.expected = fmt::format("one of {}", known);
   }
@@ -51,7 +61,7 @@ TemplateProblem describe_other(const Error& error) {
   // The place is that in the file.
   const auto place = fmt::format("line {}, column {}: ", error.field("line"), error.field("column"));
   if (message.starts_with(place)) message.remove_prefix(place.size());
-  return {.problem = std::string(message)};
+  return {.problem = std::string(message), .expected = "{{ .NAME }}, or a text in quotation marks"};
 }
 
 }  // namespace
@@ -69,12 +79,13 @@ std::vector<TemplateProblem> check_template(std::string_view text, const Variabl
     const auto line = number_in_field(error, "line");
     auto problem = missing ? describe_missing(error) : describe_other(error);
     problem.line = static_cast<int>(lines_before + line);
+    const auto opening = offset_of(text, line, number_in_field(error, "column"));
+    problem.actual = expression_at(text, opening);
     problems.push_back(std::move(problem));
     if (!missing) break;
     // On with what follows the expression's opening braces.
-    const auto at = std::min(offset_of(text, line, number_in_field(error, "column")) + kBraces, text.size());
     lines_before += line - 1;
-    text.remove_prefix(at);
+    text.remove_prefix(std::min(opening + kBraces, text.size()));
   }
   return problems;
 }

@@ -13,6 +13,7 @@ struct TemplateProblem {
   int line = 1;  ///< of the template, from 1
   std::string problem{};
   std::string expected{};
+  std::string actual{};
   std::string suggestion{};
 };
 

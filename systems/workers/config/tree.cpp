@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "kernel/utf8.hpp"
+#include "supervise/application.hpp"
 #include "workers/config/shape.hpp"
 #include "workers/config/template_check.hpp"
 #include "workers/config/yaml.hpp"
@@ -20,8 +21,10 @@ namespace {
 
 constexpr std::size_t kLongestChildName = 63;
 
+/// As the supervisor has it, which refuses the whole tree for one name that it does not take.
 bool is_child_name(std::string_view name) {
-  return !name.empty() && name.size() <= kLongestChildName && std::ranges::all_of(name, [](char c) {
+  if (name.empty() || name.size() > kLongestChildName || name == "." || name == "..") return false;
+  return std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '-' || c == '.';
   });
@@ -43,6 +46,8 @@ class TreeReader {
       : yaml_(yaml), problems_(file, yaml.document), checks_types_(types != nullptr) {
     if (types == nullptr) return;
     for (auto& type : types->all()) {
+      // The top of the tree, of which there is one.
+      if (type->name == supervise::Application::kType) continue;
       type_names_.push_back(type->name);
       types_.emplace(type->name, std::move(type));
     }
@@ -99,7 +104,7 @@ class TreeReader {
   }
 
   std::string read_name(const ConfigPart& child, const ConfigPart* part) {
-    constexpr std::string_view kExpected = "letters, digits, '_', '-' and '.', at most 63";
+    constexpr std::string_view kExpected = "letters, digits, '_', '-' and '.', at most 63; not . or ..";
     if (part == nullptr) {
       problems_.add({.key = child.path, .problem = "the worker has no name", .expected = "name: pump-1"});
       return {};
@@ -119,7 +124,8 @@ class TreeReader {
       problems_.add({.key = part->path,
                      .problem = fmt::format("the name \"{}\" is given twice, on line {} and on line {}", name,
                                             first->second, line),
-                     .expected = "a name of its own for each worker"});
+                     .expected = "a name of its own for each worker",
+                     .actual = fmt::format("\"{}\"", name)});
     }
     return name;
   }
@@ -182,15 +188,20 @@ class TreeReader {
 
   /// In its proper spelling.
   std::string read_target(const std::string& path, const std::string& written, const WorkerType* type) {
+    std::vector<std::string> targets;
+    for (const auto& state : type == nullptr ? std::vector<WorkerType::State>() : type->states) {
+      if (!is_target(state.phase)) continue;
+      if (detail::same_letters(state.name, written)) return state.name;
+      targets.push_back(state.name);
+    }
+    // Those words that the supervisor takes, whatever the states are called.
     for (const std::string_view word : {"run", "park"}) {
       if (detail::same_letters(word, written)) return std::string(word);
     }
     if (type == nullptr) return written;
-    std::vector<std::string> targets;
-    for (const auto& state : type->states) {
-      if (!is_target(state.phase)) continue;
-      if (detail::same_letters(state.name, written)) return state.name;
-      targets.push_back(state.name);
+    if (detail::same_letters("running", written)) return "run";
+    for (const std::string_view word : {"parked", "stopped"}) {
+      if (detail::same_letters(word, written)) return "park";
     }
     targets.insert(targets.end(), {"run", "park"});
     const bool exists = std::ranges::any_of(
@@ -236,7 +247,8 @@ class TreeReader {
       for (const auto& found : check_template(child.user_spec.config, variables)) {
         problems_.add({.key = part.path,
                        .problem = found.problem,
-                       .expected = "a text block (config: |) where expressions have quotes"});
+                       .expected = "a text block (config: |) where expressions have quotes",
+                       .actual = "a mapping"});
       }
       return;
     }
@@ -266,6 +278,7 @@ class TreeReader {
       problems_.add_on_line(line, {.key = part.path,
                                    .problem = found.problem,
                                    .expected = found.expected,
+                                   .actual = found.actual,
                                    .suggestion = found.suggestion});
     }
   }
