@@ -3,7 +3,9 @@
 
 #include <unistd.h>
 
+#include <charconv>
 #include <filesystem>
+#include <string>
 
 #include "pawl/names.hpp"
 
@@ -39,6 +41,23 @@ Setting time_setting(std::string name, std::string otherwise, std::string descri
           }};
 }
 
+Setting number_setting(std::string name, std::string otherwise, std::string description, std::uint32_t& place,
+                       std::uint32_t most) {
+  return {.name = std::move(name),
+          .type = "number",
+          .otherwise = std::move(otherwise),
+          .description = std::move(description),
+          .set = [&place, most](std::string_view text) -> Result<void> {
+            std::uint32_t number = 0;
+            const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+            if (failed != std::errc{} || end != text.data() + text.size() || number == 0 || number > most) {
+              return expected("a number from 1 to " + std::to_string(most));
+            }
+            place = number;
+            return {};
+          }};
+}
+
 }  // namespace
 
 std::vector<Setting> worker_settings(WorkersOptions& options) {
@@ -57,8 +76,14 @@ std::vector<Setting> worker_settings(WorkersOptions& options) {
          options.on_stop = *value;
          return {};
        }},
-      time_setting("drain_base", "5s", "how long each level of the tree is given to come to rest",
+      time_setting("drain_base", "5s",
+                   "how long each level of the tree is given to come to rest, beside stop_grace of processes",
                    options.drain_base, 10min),
+      number_setting("actions", "64",
+                     "actions at the same time; stopping a process is one until it has ended",
+                     options.actions, 1024),
+      number_setting("collectors", "8", "workers that are observed at the same time", options.collectors,
+                     256),
       path_setting("shim", "the program pawl-shim; nothing: beside the command, or in ../libexec/pawl",
                    options.shim),
   };

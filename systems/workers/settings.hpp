@@ -18,6 +18,8 @@ struct WorkersOptions {
   Duration tick = std::chrono::milliseconds(100);
   OnStop on_stop = OnStop::leave;
   Duration drain_base = std::chrono::seconds(5);
+  std::uint32_t actions = 64;  ///< at the same time; one that stops a process takes until it has ended
+  std::uint32_t collectors = 8;
   std::string shim{};
 };
 

@@ -6,16 +6,18 @@
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <set>
 
 #include "pawl/names.hpp"
 #include "pawl/supervisor.hpp"
+#include "supervise/application.hpp"
 #include "workers/config/tree.hpp"
 #include "workers/config/yaml.hpp"
 #include "workers/demo_tree.hpp"
+#include "workers/drain_base.hpp"
 #include "workers/page.hpp"
 #include "workers/routes.hpp"
 #include "workers/settings.hpp"
+#include "workers/strays.hpp"
 #include "workers/tree_file.hpp"
 #include "workers/types/all.hpp"
 #include "workers/types/process.hpp"
@@ -27,7 +29,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kBetweenLooks = 1s;
-constexpr std::uint32_t kActions = 8;
 
 class WorkersSystem final : public System {
  public:
@@ -45,12 +46,17 @@ class WorkersSystem final : public System {
     WorkerTypes types;
     add_worker_types(types, {});
     PAWL_CHECK(open_keeper());
-    if (keeper_) add_process(types, *keeper_, directory_ + "/notes");
+    if (keeper_) {
+      add_process(types, *keeper_, notes());
+    } else {
+      add_process_without_shim(types);
+    }
     PAWL_CHECK(types.validate());
     supervisor_.emplace(runtime_, std::move(types),
                         SupervisorOptions{.tick = options_.tick,
                                           .drain_base = options_.drain_base,
-                                          .actions = kActions,
+                                          .collectors = options_.collectors,
+                                          .actions = options_.actions,
                                           .read_config = read_yaml,
                                           .log = log_});
     file_.emplace(options_.file, runtime_, log_);
@@ -59,7 +65,7 @@ class WorkersSystem final : public System {
 
   void add_machines(Machines& machines) override { supervisor_->add_machines(machines); }
   std::map<std::string, std::uint32_t> pools() const override {
-    return {{std::string(Supervisor::kPool), kActions}};
+    return {{std::string(Supervisor::kPool), options_.actions}};
   }
 
   Result<void> start(Runtime&, Engine& engine) override {
@@ -68,6 +74,7 @@ class WorkersSystem final : public System {
     for (const auto& path : found.unknown) {
       log_.warn("there is no such type of worker here; it is left alone", {{"worker", path}});
     }
+    if (keeper_) strays_.emplace(*keeper_, notes(), log_, found.unknown);
     auto begun = begin();
     // The engine does not outlive a server that does not start.
     if (!begun) stop();
@@ -81,10 +88,7 @@ class WorkersSystem final : public System {
     watcher_.reset();
     // What was only shown to people does not go on when they have seen it.
     const bool only_shown = demo_ && options_.file.empty();
-    if (options_.on_stop == OnStop::drain || only_shown) {
-      const auto drained = supervisor_->drain();
-      for (const auto& path : drained.cut) log_.warn("it did not come to rest in time", {{"worker", path}});
-    }
+    if (options_.on_stop == OnStop::drain || only_shown) bring_to_rest();
     supervisor_->detach();
   }
 
@@ -101,6 +105,7 @@ class WorkersSystem final : public System {
     auto counts = supervisor_->counts();
     out.gauge("pawl_workers", "Workers by type and phase.");
     for (const auto& type : supervisor_->types().all()) {
+      if (type->name == supervise::Application::kType) continue;
       for (const auto phase : enum_values<Phase>)
         out.sample({{"type", type->name}, {"phase", std::string(enum_name(phase))}},
                    static_cast<double>(counts[type->name][phase]));
@@ -139,11 +144,13 @@ class WorkersSystem final : public System {
     return {};
   }
 
-  /// Without the shim there are no processes, but everything else.
+  std::string notes() const { return directory_ + "/notes"; }
+
+  /// Without the shim processes are neither started nor stopped; everything else goes on.
   Result<void> open_keeper() {
     const auto shim = find_shim(options_.shim);
     if (shim.empty()) {
-      log_.warn("pawl-shim was not found: there are no workers of the type process",
+      log_.warn("pawl-shim was not found: workers of the type process are left as they are",
                 {{"hint", "set workers.shim"}});
       return {};
     }
@@ -170,29 +177,23 @@ class WorkersSystem final : public System {
     }
   }
 
-  /// Clears away what removed workers have left. What is seen twice was not just about to be taken up.
   void sweep() {
-    if (!keeper_) return;
-    const auto ids = keeper_->list();
-    if (!ids || ids->empty()) return;
+    if (!strays_) return;
     const auto applied = supervisor_->applied();
     const auto paths = supervisor_->paths();
     // Only where it is sure that the tree was seen: nothing is done to processes on a guess.
     if (!applied || (paths.empty() && !applied->first.children.empty())) return;
-    const std::set<std::string, std::less<>> known(paths.begin(), paths.end());
-    std::set<std::string, std::less<>> strays;
-    for (const auto& id : *ids) {
-      if (known.contains(id)) continue;
-      strays.insert(id);
-      if (!strays_.contains(id)) continue;
-      auto cleared = keeper_->stop(id, 0s);
-      if (cleared) cleared = keeper_->forget(id);
-      if (cleared) ProcessNotes(directory_ + "/notes", id).forget();
-      if (!cleared)
-        log_.warn("a process of nobody could not be cleared away",
-                  {{"worker", id}, {"error", cleared.error().message()}});
+    strays_->look(paths);
+  }
+
+  void bring_to_rest() {
+    const auto base = drain_base(supervisor_->tree(), options_.drain_base, options_.actions);
+    const auto drained = supervisor_->drain(base);
+    for (const auto& path : drained.cut) log_.error("it did not come to rest in time", {{"worker", path}});
+    if (!drained.clean) {
+      log_.error("the server stops although not all workers rest; what they did goes on",
+                 {{"workers", drained.cut.size()}, {"drain_base", base}});
     }
-    strays_ = std::move(strays);
   }
 
   WorkersOptions options_;
@@ -205,7 +206,7 @@ class WorkersSystem final : public System {
   std::optional<ProcessKeeper> keeper_;
   std::optional<Supervisor> supervisor_;
   std::optional<TreeFile> file_;
-  std::set<std::string, std::less<>> strays_;
+  std::optional<Strays> strays_;
   Gate leaving_;
   std::unique_ptr<Workers> watcher_;
 };

@@ -30,7 +30,8 @@ TEST(WorkerSettings, TheDocumentationListsEveryKeyWithItsDefault) {
 
 TEST(WorkerSettings, TheDefaultsThatAreShownAreThoseInUse) {
   const WorkersOptions before;
-  WorkersOptions options{.tick = 1ms, .on_stop = OnStop::drain, .drain_base = 1ms};
+  WorkersOptions options{
+      .tick = 1ms, .on_stop = OnStop::drain, .drain_base = 1ms, .actions = 1, .collectors = 1};
   for (const auto& setting : worker_settings(options)) {
     if (setting.otherwise == "\"\"") continue;
     const auto taken = setting.set(setting.otherwise);
@@ -39,6 +40,8 @@ TEST(WorkerSettings, TheDefaultsThatAreShownAreThoseInUse) {
   EXPECT_EQ(options.tick, before.tick);
   EXPECT_EQ(options.on_stop, before.on_stop);
   EXPECT_EQ(options.drain_base, before.drain_base);
+  EXPECT_EQ(options.actions, before.actions);
+  EXPECT_EQ(options.collectors, before.collectors);
 }
 
 TEST(WorkerSettings, ARefusedValueIsToldWhatWouldBeRight) {
@@ -47,7 +50,10 @@ TEST(WorkerSettings, ARefusedValueIsToldWhatWouldBeRight) {
     const auto taken = setting.set("colour");
     if (setting.type == "text") continue;
     ASSERT_FALSE(taken) << setting.name;
-    EXPECT_THAT(taken.error().message(), HasSubstr(setting.type == "duration" ? "duration" : "leave"));
+    const auto* const right = setting.type == "duration" ? "a duration"
+                              : setting.type == "number" ? "a number from 1 to"
+                                                         : "leave";
+    EXPECT_THAT(taken.error().message(), HasSubstr(right));
   }
 }
 
