@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "pawl/json.hpp"
+#include "supervise/application.hpp"
 #include "support/body.hpp"
 #include "workers/config/tree.hpp"
 #include "workers/good_part.hpp"
@@ -49,9 +50,18 @@ Result<http::Response> list(const WorkersView& view, const http::Request& reques
   return http::json(encode(made));
 }
 
+/// The worker that is asked for. The top of the tree is none: it is what the program does. Error:
+/// `unknown_instance`.
+Result<WorkerView> find_worker(const WorkersView& view, const http::Request& request) {
+  const auto& path = request.parameter("path");
+  if (path == supervise::kTopPath) return fail(Code::unknown_instance, fmt::format("no worker \"{}\"", path));
+  return view.supervisor.show(path);
+}
+
 Result<http::Response> show(const WorkersView& view, const http::Request& request) {
-  PAWL_TRY(const auto worker, view.supervisor.show(request.parameter("path")));
-  PAWL_TRY(const auto detail, view_detail(worker, view.supervisor, view.engine));
+  PAWL_TRY(const auto worker, find_worker(view, request));
+  PAWL_TRY(auto detail, view_detail(worker, view.supervisor, view.engine));
+  if (request.role < Role::operator_) hide_secrets(detail);
   return http::json(encode(detail));
 }
 
@@ -67,12 +77,14 @@ struct RestartBody {
 
 Result<http::Response> park(const WorkersView& view, const http::Request& request) {
   PAWL_CHECK(read_body<Nothing>(request, {}));
+  PAWL_CHECK(find_worker(view, request));
   PAWL_CHECK(view.supervisor.park(request.parameter("path")));
   return answer_with(view, request.parameter("path"));
 }
 
 Result<http::Response> run(const WorkersView& view, const http::Request& request) {
   PAWL_CHECK(read_body<Nothing>(request, {}));
+  PAWL_CHECK(find_worker(view, request));
   PAWL_CHECK(view.supervisor.run(request.parameter("path")));
   return answer_with(view, request.parameter("path"));
 }
@@ -81,6 +93,7 @@ Result<http::Response> restart(const WorkersView& view, const http::Request& req
   PAWL_TRY(auto body, read_body<RestartBody>(request, {"reason"}));
   if (body.reason.empty())
     body.reason = request.user.empty() ? "it was asked for" : fmt::format("{} asked for it", request.user);
+  PAWL_CHECK(find_worker(view, request));
   PAWL_CHECK(view.supervisor.restart(request.parameter("path"), std::move(body.reason)));
   return answer_with(view, request.parameter("path"));
 }
@@ -97,7 +110,7 @@ Result<http::Response> remove(const WorkersView& view, const http::Request& requ
 Result<http::Response> logs(const WorkersView& view, const http::Request& request) {
   const auto& path = request.parameter("path");
   PAWL_TRY(const auto count, number_of(request, "lines", kLines, kMostLogLines));
-  PAWL_TRY(const auto worker, view.supervisor.show(path));
+  PAWL_TRY(const auto worker, find_worker(view, request));
   if (worker.identity.type != "process" || view.keeper == nullptr) {
     return fail(Code::invalid_argument, fmt::format("\"{}\" is of the type {}: only workers of the type "
                                                     "process have output",
@@ -206,12 +219,14 @@ std::vector<http::Route> reading_routes(const WorkersView& view) {
       {.path = "/v1/worker-tree",
        .id = "workers_tree",
        .summary = "What was applied last, as YAML, and its version",
+       .role = Role::operator_,  // it has the values of environments and headers
        .response = R"({"type":"object","required":["version","yaml"]})",
        .run = [view](const http::Request&) { return get_tree(view); }},
       {.method = Method::post,
        .path = "/v1/worker-tree/diff",
        .id = "workers_diff",
        .summary = "What applying this YAML would change; nothing is changed",
+       .role = Role::operator_,
        .request = kDiffBody,
        .response = R"({"type":"object","required":["version","differs","text","changes"]})",
        .errors = {Code::spec_invalid},

@@ -5,6 +5,7 @@
 
 #include "pawl/json.hpp"
 #include "pawl/names.hpp"
+#include "workers/secrets.hpp"
 
 namespace pawl::workers {
 namespace {
@@ -99,6 +100,15 @@ Result<NodeDetail> view_detail(const WorkerView& worker, const Supervisor& super
   PAWL_TRY(const auto history, engine.history(type->machine.name, worker.identity.path, 0, kHistory));
   for (const auto& event : history.events) made.history.push_back(view_event(event));
   return made;
+}
+
+void hide_secrets(NodeDetail& detail) {
+  if (!detail.desired.text.empty()) detail.desired.text = hide_secrets(detail.desired.text);
+  detail.config = hide_secrets_in_text(detail.config);
+  const auto hidden = encode(std::string(kHidden)).value_or("null");
+  for (auto* variables : {&detail.user_variables, &detail.global_variables}) {
+    for (auto& [_, value] : *variables) value.text = hidden;
+  }
 }
 
 ProblemView view_problem(const ConfigProblem& problem) {

@@ -120,6 +120,8 @@ struct AppliedView {
 NodeView view_worker(const WorkerView& worker);
 /// Error: what the engine says of its history.
 Result<NodeDetail> view_detail(const WorkerView& worker, const Supervisor& supervisor, const Engine& engine);
+/// What remains for those who may only look: see secrets.hpp; values of variables are not shown either.
+void hide_secrets(NodeDetail& detail);
 ProblemView view_problem(const ConfigProblem& problem);
 DiffView view_diff(const TreeDiff& diff, std::int64_t version);
 LogView view_log(const std::vector<LogLine>& lines);

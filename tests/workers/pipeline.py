@@ -139,6 +139,11 @@ class CommandTest(WorkersCase):
                 ("POST", "/v1/workers/none/restart", {"colour": 1}, 400, "unknown_name"),
                 ("DELETE", "/v1/workers/none", None, 404, "unknown_instance"),
                 ("DELETE", "/v1/workers/a%2Fb", None, 400, "invalid_argument"),
+                ("GET", "/v1/workers/(top)", None, 404, "unknown_instance"),
+                ("POST", "/v1/workers/(top)/park", {}, 404, "unknown_instance"),
+                ("POST", "/v1/workers/(top)/run", {}, 404, "unknown_instance"),
+                ("POST", "/v1/workers/(top)/restart", {}, 404, "unknown_instance"),
+                ("GET", "/v1/workers/(top)/logs", None, 404, "unknown_instance"),
                 ("PUT", "/v1/worker-tree", {}, 400, "missing_field"),
                 ("PUT", "/v1/worker-tree", {"yaml": "{"}, 422, "spec_invalid"),
                 ("GET", "/v1/workers?limit=0", None, 400, "invalid_argument"),
@@ -157,6 +162,7 @@ class CommandTest(WorkersCase):
         self.assertIn('pawl_workers{type="child",phase="running"} 2\n', text)
         self.assertRegex(text, r"(?m)^pawl_workers_actions_total [1-9]")
         self.assertRegex(text, r"(?m)^pawl_workers_file_mistakes 0$")
+        self.assertNotIn('type="application"', text)  # the top of the tree is none of the users'
 
     def test_a_scenario_is_played_without_a_server(self):
         for name in ("simple", "failing", "panic", "slow", "cascade", "helloworld", "concurrent"):
@@ -255,6 +261,19 @@ class ProcessTest(WorkersCase):
         wait_until(lambda: self.workers.show("once")["worker"]["incarnation"] == 2
                    and self.workers.state("once") == "Exited", lambda: self.workers.show("once"))
 
+    def test_a_command_that_is_changed_to_a_missing_program_is_tried_again_and_says_so(self):
+        once = TICKER.replace("exec sleep 1000", "exit 0") + "        restart: never\n"
+        self.good("apply", self.file("children:\n" + once))
+        self.workers.wait_for("ticker", "Exited")
+        self.good("apply", self.file("children:\n" + once.replace("/bin/sh", "/no/such/program")))
+        tries = lambda: self.workers.show("ticker")["worker"]  # noqa: E731
+        wait_until(lambda: tries()["failures"] >= 2, tries)
+        self.assertEqual(tries()["state"], "TryingToStart")
+        self.assertIn("/no/such/program", tries()["problem"])
+        self.good("apply", self.file("children:\n" + TICKER))
+        self.good("restart", "ticker")
+        self.workers.wait_for("ticker", "Running")
+
     def test_a_removed_process_leaves_nothing_and_can_be_added_again(self):
         self.start()
         first = self.pid()
@@ -275,7 +294,16 @@ class ProcessTest(WorkersCase):
 
 
 class DrainTest(WorkersCase):
-    settings = "  on_stop: drain\n"
+    settings = "  on_stop: drain\n  drain_base: 1s\n"
+
+    def test_a_server_that_drains_waits_for_processes_that_take_their_time(self):
+        slow = TICKER.replace("exec sleep 1000", 'trap "sleep 2; exit 0" TERM; echo ready; while :; do sleep 0.1; done')
+        self.good("apply", self.file("children:\n" + slow.replace("stop_grace: 2s", "stop_grace: 60s")))
+        wait_until(lambda: "ready" in self.pawl("logs", "ticker").stdout, "it listens to TERM")
+        self.workers.server.process.terminate()
+        self.workers.server.process.communicate(timeout=PATIENCE)
+        status, = self.top.glob("data/workers/processes/ticker/status")
+        self.assertRegex(status.read_text(encoding="utf-8"), r"(?m)^exited 0$")
 
     def test_a_server_that_drains_leaves_no_process_and_goes_on_later(self):
         self.good("apply", self.file("children:\n" + TICKER))
@@ -298,8 +326,8 @@ class FileTest(WorkersCase):
         super().clear()
 
     def test_the_file_is_followed_and_a_mistake_disturbs_no_other_worker(self):
-        listed = self.workers.call("GET", "/v1/workers")[1]
-        self.assertEqual((len(listed["problems"]), listed["workers"]), (1, []))
+        problems = lambda: self.workers.call("GET", "/v1/workers")[1]["problems"]  # noqa: E731
+        wait_until(lambda: len(problems()) == 1, problems)  # there is no file yet
         self.file(PLANT)
         self.workers.wait_for("plant", "Running")
         more = "  - {name: calm, workerType: child}\n  - {name: hello, workerType: helloworld}\n"
@@ -317,6 +345,35 @@ class FileTest(WorkersCase):
         self.file(PLANT.replace("children_count: 2", "children_count: 1"))
         wait_until(lambda: set(self.workers.states()) == {"plant", "plant/child-0"}, self.workers.states)
         self.assertEqual(self.workers.call("GET", "/v1/workers")[1]["problems"], [])
+
+
+class RolesTest(unittest.TestCase):
+    """Who may only look sees no passwords."""
+
+    def test_values_of_environments_are_hidden_from_viewers(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        place = world.Place(PAWL, directory.name)
+        (place.directory / "site.yaml").write_text(
+            "children:\n  - name: secretive\n    workerType: process\n    enabled: false\n    userSpec:\n"
+            "      config:\n        command: [/bin/true]\n        environment: {TOKEN: 'opensesame{{ .X }}'}\n"
+            "      variables: {user: {X: opensesame}}\n", encoding="utf-8")
+        server = world.Server(place, "data: data\nsystems: [workers]\nworkers: {file: site.yaml}\n", auth=True)
+        self.addCleanup(server.kill)
+        login = server.pawl("login", "--user", "admin", text=f"{server.password}\n{'long enough ' * 3}\n")
+        self.assertEqual(login.returncode, 0, login)
+        seen = {}
+        for role in ("viewer", "operator"):
+            token = server.json("token", "create", role, "--role", role)["token"]
+            ask = lambda *verb, token=token: server.pawl(  # noqa: E731
+                "workers", *verb, environment={"PAWL_TOKEN": token})
+            wait_until(lambda ask=ask: ask("show", "secretive").returncode == 0, lambda ask=ask: ask("tree"))
+            shown = ask("show", "secretive", "--json").stdout
+            self.assertIn("TOKEN", shown)
+            seen[role] = ("opensesame" in shown, ask("diff", "site.yaml").returncode)
+        self.assertEqual(seen["operator"], (True, 0))
+        self.assertFalse(seen["viewer"][0])
+        self.assertNotEqual(seen["viewer"][1], 0)
 
 
 if __name__ == "__main__":
