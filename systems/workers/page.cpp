@@ -62,9 +62,9 @@ sheet.replaceSync(`
   .workers-sides>div+div{border-top:0;border-left:1px solid var(--line)}}
 .workers-sides h3{font-size:12.5px;color:var(--quiet);margin:0 0 6px}
 .workers-sides dl{display:grid;grid-template-columns:auto minmax(0,1fr);gap:2px 12px;margin:0;
-  font-size:12.5px}
+  font-size:12.5px;align-items:baseline}
 .workers-sides dt{color:var(--quiet)}
-.workers-sides dd{margin:0;overflow-wrap:anywhere}
+.workers-sides dd{margin:0;overflow-wrap:anywhere;white-space:pre-wrap}
 .workers-log{margin:0;padding:10px 16px 14px;max-height:18rem;overflow:auto;font-size:12px;
   white-space:pre-wrap;overflow-wrap:anywhere}
 .workers-log .bad{color:var(--bad)}
@@ -94,13 +94,18 @@ const marks = (worker) => [
   ...(worker.restarting ? ['restarting'] : []),
 ];
 
+// A command is easier to read as its words than as JSON.
+const words = (value) => {
+  if (typeof value === 'string') return value || '""';
+  const texts = Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === 'string');
+  return texts ? value.join('\n') : JSON.stringify(value);
+};
 const pairs = (title, value) => {
   const side = make('div');
   const list = make('dl');
   const known = value && typeof value === 'object' ? Object.entries(value) : [];
   for (const [key, one] of known) {
-    list.append(make('dt', key),
-      make('dd', typeof one === 'string' ? one || '""' : JSON.stringify(one), 'mono'));
+    list.append(make('dt', key), make('dd', words(one), 'mono'));
   }
   side.append(make('h3', title),
     known.length > 0 ? list : make('p', value === null ? 'Not known' : 'Nothing', 'quiet'));

@@ -34,6 +34,15 @@ test('the tree shows parents, children, states and why', async () => {
   assert.equal(await item('child-0').getAttribute('aria-level'), '2');
 });
 
+test('the worker that fails recovers, and what happened to it is shown', async () => {
+  await item('flaky').click();
+  await page.getByRole('heading', { name: 'flaky', exact: true }).waitFor();
+  await item('flaky').getByText('Connected', { exact: true }).waitFor();
+  await page.getByText(/failure 3 of 3, as it was told/).first().waitFor();
+  const history = page.getByRole('row').filter({ hasText: 'Moved' });
+  await history.filter({ hasText: 'Connected' }).filter({ hasText: 'it is connected' }).first().waitFor();
+});
+
 test('keys walk through the tree, close and open it, and choose a worker', async () => {
   await item('plant').focus();
   await page.keyboard.press('ArrowLeft');

@@ -4,6 +4,7 @@
 
     realtime.py <pawl>
 """
+import datetime
 import os
 import pathlib
 import shutil
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 import workers_world as world
@@ -21,6 +23,7 @@ from workers_world import PATIENCE, free_port, let_pass, wait_until
 PAWL = os.path.abspath(sys.argv[1])
 MOSQUITTO = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin")
 CLIENTS = 10
+EXPECT_EVERY = 1  # seconds
 # The parent's configuration is a template, too: what its children are to render is quoted in it.
 LINE = """\
   - name: line
@@ -150,10 +153,11 @@ class Broker:
 
 
 class Publisher:
-    """Sends messages all the time, and connects again when the broker is back."""
+    """Sends messages all the time, and connects again when the broker is back. Remembers when it sent each of them."""
 
     def __init__(self, port):
         self.port = port
+        self.sent = []
         self.ends = threading.Event()
         self.thread = threading.Thread(target=self.run)
         self.thread.start()
@@ -166,15 +170,30 @@ class Publisher:
             try:
                 with socket.create_connection(("127.0.0.1", self.port), PATIENCE) as line:
                     line.sendall(connect)
-                    line.recv(4)
+                    if not line.recv(4):
+                        continue
                     while not self.ends.wait(0.005):
+                        at = time.time()
                         line.sendall(publish)
+                        self.sent.append(at)
             except OSError:
                 self.ends.wait(0.05)  # the broker is away
+
+    def silences(self, longer_than):
+        """When messages came again after nobody had sent any for so long."""
+        sent = list(self.sent)
+        return [after for before, after in zip(sent, sent[1:]) if after - before > longer_than]
 
     def close(self):
         self.ends.set()
         self.thread.join(PATIENCE)
+
+
+def gap_of(observed):
+    """When the last gap began and when it was over, which is told in whole seconds."""
+    gap = observed["last_gap"]
+    begun = datetime.datetime.fromisoformat(gap["from"].replace("Z", "+00:00")).timestamp()
+    return begun, begun + float(gap["lasted"].removesuffix("s")) + 1
 
 
 @unittest.skipUnless(MOSQUITTO, "mosquitto is not installed; scripts/setup installs it")
@@ -187,7 +206,7 @@ class BrokerScenario(RealCase):
         names = [f"client-{number}" for number in range(CLIENTS)]
         self.apply("".join(f"  - name: {name}\n    workerType: mqtt_client\n    userSpec:\n      config:\n"
                            f"        url: mqtt://127.0.0.1:{broker.port}\n        topics: [{{topic: t}}]\n"
-                           "        expect_every: 1s\n" for name in names))
+                           f"        expect_every: {EXPECT_EVERY}s\n" for name in names))
         seen = lambda name: self.workers.show(name)["observed"]  # noqa: E731
         for name in names:
             wait_until(lambda name=name: seen(name) and seen(name).get("receiving"), lambda name=name: seen(name))
@@ -195,13 +214,22 @@ class BrokerScenario(RealCase):
             broker.stop()
             for name in names:
                 wait_until(lambda name=name: not seen(name)["connected"], lambda name=name: seen(name))
-            let_pass(1.5)  # longer than expect_every, so that it is a gap for everybody
+            let_pass(1.5 * EXPECT_EVERY)  # so that it is a gap for everybody
             broker.start()
             for name in names:
                 wait_until(lambda name=name: seen(name)["receiving"] and self.workers.state(name) == "Connected",
                            lambda name=name: self.workers.show(name)["worker"])
-                wait_until(lambda name=name, gaps=gaps: seen(name)["gaps"] >= gaps, lambda name=name: seen(name))
-                self.assertIn("last_gap", seen(name))
+                wait_until(lambda name=name, gaps=gaps: seen(name)["gaps"] >= gaps and "lasted" in seen(name)["last_gap"],
+                           lambda name=name: seen(name))
+            # Nobody gets a message before it is sent: who was told of all has a gap that reaches to where it was over.
+            silences = publisher.silences(EXPECT_EVERY)
+            self.assertGreaterEqual(len(silences), gaps)
+            for name in names:
+                found = seen(name)
+                self.assertGreaterEqual(found["gaps"], len(silences), found)
+                begun, over = gap_of(found)
+                self.assertLess(begun, silences[-1], found)
+                self.assertGreaterEqual(over, silences[-1], found)
 
 
 if __name__ == "__main__":
