@@ -82,6 +82,9 @@ def audit(workers, top, killed):
     for number in range(PROCESSES):
         name = f"p{number}"
         shown = workers.show(name)
+        if not shown or not shown["observed"] or not (top / "starts" / name).exists():
+            wrong.append(f"{name} was never started: {shown}")
+            continue
         seen, state = shown["observed"], shown["worker"]["state"]
         starts = len((top / "starts" / name).read_text(encoding="utf-8").splitlines())
         if number % 3 == 0:
@@ -114,6 +117,7 @@ def drive(top):
     settings = "  file: site.yaml\n"
     workers = world.Workers(place, settings)
     try:
+        wait_until(workers.states, "the first of them are made")  # the file is applied when it was seen twice
         for _ in range(KILLS):
             let_pass(numbers.uniform(0.1, 3.0))
             listed = workers.call("GET", "/v1/workers")[1]["workers"]
