@@ -66,6 +66,7 @@ struct PoolUsage {
   std::optional<std::uint64_t> metadata_bytes{};
   std::optional<std::uint64_t> metadata_used{};
   bool writable = true;
+  bool full = false;                    ///< it says itself that nothing more goes in
   std::vector<std::string> problems{};  ///< what keeps it from working, one sentence each
 };
 

@@ -75,6 +75,7 @@ class DmThin final : public Backend {
   Result<FoundVolume> describe(std::uint32_t id, const std::optional<ThinDevice>& device);
   Result<void> flush(std::uint32_t id);
   Result<void> forget_writing(std::uint32_t id) const;
+  Result<bool> is_noted(const Volume& volume) const;
 
   const std::string root_;
   const Duration patience_;
@@ -229,6 +230,13 @@ Result<void> DmThin::erase(std::uint32_t id) {
 Result<void> DmThin::forget_writing(std::uint32_t id) const {
   if (::unlink(writing_file(id).c_str()) == 0 || errno == ENOENT) return {};
   return fail(system_error("remove", writing_file(id)));
+}
+
+Result<bool> DmThin::is_noted(const Volume& volume) const {
+  PAWL_TRY(const auto text, read_file(writing_file(volume.id)));
+  if (!text) return false;
+  const auto record = decode<WritingRecord>(*text);
+  return record && record->marker == volume.marker;
 }
 
 Result<void> DmThin::fill(const Volume& volume) {
@@ -420,7 +428,13 @@ Result<std::optional<FoundVolume>> DmThin::find(const Volume& volume) {
   const std::lock_guard lock(turn_);
   PAWL_CHECK(ready());
   PAWL_TRY(const auto found, inspect(volume));
-  if (found.what == ThinFound::What::nothing || found.what == ThinFound::What::other) return std::nullopt;
+  if (found.what == ThinFound::What::other) return std::nullopt;
+  if (found.what == ThinFound::What::nothing) {
+    // An interrupted removal may have left its note; whoever removes it again removes that, too.
+    PAWL_TRY(const bool noted, is_noted(volume));
+    if (!noted) return std::nullopt;
+    return FoundVolume{.id = volume.id, .marker = volume.marker, .complete = false};
+  }
   PAWL_TRY(auto described, describe(volume.id, found.device));
   return described;
 }

@@ -261,7 +261,7 @@ Result<std::optional<FoundVolume>> Shelf::find(const Volume& volume) {
   PAWL_CHECK(check_volume(volume));
   const VolumeLocks::Hold hold(locks_, {volume.id});
   PAWL_CHECK(content_->check_attached());
-  for (const auto suffix : {std::string_view(), kMaking}) {
+  for (const auto suffix : {std::string_view(), kMaking, kRemoving}) {
     if (!exists(place(volume.id, suffix))) continue;
     PAWL_TRY(auto there, found(fmt::format("{}{}", volume.id, suffix), volume.id));
     if (there.marker != volume.marker && !there.marker.empty()) return std::nullopt;

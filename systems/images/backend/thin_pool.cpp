@@ -129,6 +129,12 @@ Result<bool> ThinPool::prepare() {
   }
   if (owns_files()) PAWL_CHECK(open_files());
   PAWL_TRY(const bool blank, begins_with_zeros(metadata_, kSuperblock));
+  if (!blank && !text) {
+    return fail(Code::backend_unavailable,
+                fmt::format("{} holds something, and {} does not say that it is this pool: give it an empty "
+                            "device (wipefs), or the root that the pool was made with",
+                            metadata_, path));
+  }
   if (!blank) return true;
   if (record.made) {
     return fail(

@@ -16,6 +16,12 @@ constexpr std::uint64_t kMostPercent = 95;
 
 bool is_above(std::uint64_t used, std::uint64_t all) { return used * 100 > all * kMostPercent; }
 
+/// A pool whose metadata are full goes read-only and wants a check: that it is full is what has to be said.
+bool is_full(const ThinStatus& status) {
+  return status.mode == "out_of_data_space" || is_above(status.data_used, status.data_blocks) ||
+         is_above(status.metadata_used, status.metadata_blocks);
+}
+
 }  // namespace
 
 Result<ThinStatus> parse_thin_status(std::string_view line) {
@@ -51,7 +57,8 @@ Result<PoolUsage> ThinPool::usage(const DeviceMapper& mapper) const {
                   .used = now.data_used * kThinBlockBytes,
                   .metadata_bytes = now.metadata_blocks * kMetadataBlock,
                   .metadata_used = now.metadata_used * kMetadataBlock,
-                  .writable = !now.failed && !now.needs_check && now.mode == "rw"};
+                  .writable = !now.failed && !now.needs_check && now.mode == "rw",
+                  .full = is_full(now)};
   if (now.failed) usage.problems.emplace_back("the pool has failed: its metadata cannot be read or written");
   if (now.needs_check) {
     usage.problems.emplace_back(
@@ -68,19 +75,18 @@ Result<PoolUsage> ThinPool::usage(const DeviceMapper& mapper) const {
 
 Result<void> ThinPool::check_room(const DeviceMapper& mapper) const {
   PAWL_TRY(const auto now, status(mapper));
+  if (is_full(now)) {
+    return fail(
+        Code::pool_full,
+        fmt::format("{} of {} data blocks and {} of {} metadata blocks of the pool are used; above {} % "
+                    "nothing new is begun",
+                    now.data_used, now.data_blocks, now.metadata_used, now.metadata_blocks, kMostPercent));
+  }
   if (now.failed || now.needs_check || now.mode == "ro") {
     PAWL_TRY(const auto known, usage(mapper));
     return fail(Code::backend_unavailable, fmt::format("{}", fmt::join(known.problems, "; ")));
   }
-  if (now.mode != "out_of_data_space" && !is_above(now.data_used, now.data_blocks) &&
-      !is_above(now.metadata_used, now.metadata_blocks)) {
-    return {};
-  }
-  return fail(
-      Code::pool_full,
-      fmt::format("{} of {} data blocks and {} of {} metadata blocks of the pool are used; above {} % "
-                  "nothing new is begun",
-                  now.data_used, now.data_blocks, now.metadata_used, now.metadata_blocks, kMostPercent));
+  return {};
 }
 
 Result<std::vector<VolumeUsage>> ThinPool::volumes(const DeviceMapper& mapper, bool with_usage) const {
