@@ -56,6 +56,9 @@ struct ArchiveOptions {
   /// Every hundred entries and at the end: how far into the archive, and what was found so far.
   std::function<void(std::uint64_t position, std::uint64_t archive_bytes, std::uint64_t entries)> progress{};
   std::stop_token stop{};  ///< looked at before each entry and each mebibyte of content
+  /// Of `extract`: the SHA-256 of the archive, taken while it is read, so that what was unpacked is what was
+  /// hashed. Empty: anything.
+  std::string sha256{};
 };
 
 /// What an archive holds, or what of it was written.
@@ -89,7 +92,8 @@ enum class Violation : std::uint8_t {
 };
 std::string_view name(Violation violation) noexcept;
 
-/// Errors of both: `archive_corrupt` (what, at which entry; compressed input is named as such),
+/// Errors of both: `archive_corrupt` (what, at which entry; the detail "violation" is "malformed",
+/// "truncated", "compressed" or "checksum"),
 /// `archive_hostile` with the details "violation" and "path", `cancelled`, `store_io` where the file cannot
 /// be read. An archive that ends between two entries is whole even if the two empty blocks are missing, as
 /// for GNU tar; one that breaks off inside an entry is corrupt.

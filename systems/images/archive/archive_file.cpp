@@ -49,11 +49,32 @@ ssize_t ArchiveFile::next_piece(const void** begin) {
   piece_begin_ = next_;
   piece_size_ = got < 0 ? 0 : static_cast<std::size_t>(got);
   next_ += piece_size_;
+  if (hash_) EVP_DigestUpdate(hash_.get(), piece_.data(), piece_size_);
   *begin = piece_.data();
   return got;
 }
 
+void ArchiveFile::hash() {
+  hash_.reset(EVP_MD_CTX_new());
+  EVP_DigestInit_ex(hash_.get(), EVP_sha256(), nullptr);
+}
+
+Result<std::string> ArchiveFile::digest() {
+  const void* unused = nullptr;
+  while (true) {
+    const auto got = next_piece(&unused);
+    if (got < 0)
+      return fail(Code::store_io, fmt::format("the archive cannot be read: {}", errno_text(errno)));
+    if (got == 0) break;
+  }
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int size = 0;
+  EVP_DigestFinal_ex(hash_.get(), digest.data(), &size);
+  return fmt::format("{:02x}", fmt::join(digest.data(), digest.data() + size, ""));
+}
+
 std::int64_t ArchiveFile::skip(std::int64_t bytes) {
+  if (hash_) return 0;
   const auto left = bytes_ - std::min(bytes_, next_);
   const auto skipped = std::min(static_cast<std::uint64_t>(bytes), left);
   next_ += skipped;

@@ -7,8 +7,12 @@
 ///     ArchiveFile file(descriptor, size);
 ///     PAWL_TRY(const char* header, file.block(1024));   // 512 bytes, valid until the next call
 
+#include <openssl/evp.h>
+
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "images/archive/descriptor.hpp"
@@ -32,8 +36,13 @@ class ArchiveFile {
   /// The next piece for libarchive: its size, 0 at the end of the file, or -1 and errno. It stays as it is
   /// until the next one is asked for.
   ssize_t next_piece(const void** begin);
-  /// Leaves bytes out in front of the next piece.
+  /// Leaves bytes out in front of the next piece; how many. None while the file is hashed.
   std::int64_t skip(std::int64_t bytes);
+
+  /// From now on every piece is hashed. Before the first one.
+  void hash();
+  /// Reads what is left of the file, and says what the SHA-256 of all of it is. Error: `store_io`.
+  Result<std::string> digest();
 
  private:
   Descriptor file_;
@@ -45,6 +54,7 @@ class ArchiveFile {
   std::array<char, std::size_t{8} * kBlock> window_{};
   std::uint64_t window_begin_ = 0;
   std::size_t window_size_ = 0;
+  std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> hash_{nullptr, EVP_MD_CTX_free};
 };
 
 }  // namespace pawl::images

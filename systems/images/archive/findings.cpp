@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "kernel/utf8.hpp"
+#include "pawl/names.hpp"
 
 namespace pawl::images {
 
@@ -74,10 +75,13 @@ std::unexpected<Error> hostile(Violation violation, std::string_view path, std::
               {{"violation", std::string(name(violation))}, {"path", std::move(entry)}});
 }
 
-std::unexpected<Error> corrupt(std::uint64_t entry, std::uint64_t position, std::string_view what) {
+std::unexpected<Error> corrupt(std::uint64_t entry, std::uint64_t position, std::string_view what,
+                               Damage damage) {
   return fail(Code::archive_corrupt,
               fmt::format("entry {} of the archive, at byte {}: {}", entry, position, what),
-              {{"entry", std::to_string(entry)}, {"position", std::to_string(position)}});
+              {{"violation", std::string(enum_name(damage))},
+               {"entry", std::to_string(entry)},
+               {"position", std::to_string(position)}});
 }
 
 }  // namespace pawl::images

@@ -19,8 +19,11 @@ std::string entry_name(std::string_view path);
 [[nodiscard]] std::unexpected<Error> hostile(Violation violation, std::string_view path,
                                              std::string_view what);
 
+/// How an archive is corrupt: the detail "violation" of the error.
+enum class Damage : std::uint8_t { malformed, truncated, compressed, checksum };
+
 /// Something that breaks the format, at a byte of the archive.
 [[nodiscard]] std::unexpected<Error> corrupt(std::uint64_t entry, std::uint64_t position,
-                                             std::string_view what);
+                                             std::string_view what, Damage damage = Damage::malformed);
 
 }  // namespace pawl::images

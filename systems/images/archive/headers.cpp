@@ -84,7 +84,7 @@ std::unexpected<Error> HeaderReader::broken(std::string_view what) const {
 Result<bool> HeaderReader::load_block() {
   if (position_ == file_.bytes()) return false;
   if (position_ > file_.bytes() || file_.bytes() - position_ < kBlock) {
-    return corrupt(entry_, position_, "the archive breaks off inside a header");
+    return corrupt(entry_, position_, "the archive breaks off inside a header", Damage::truncated);
   }
   PAWL_TRY(block_, file_.block(position_));
   position_ += kBlock;
@@ -185,7 +185,9 @@ Result<void> HeaderReader::skip_sparse_blocks(std::string_view path) {
   for (std::uint64_t pieces = 0; more; pieces += kPiecesInBlock) {
     if (pieces > kMostPieces) return too_many_pieces(path);
     PAWL_TRY(const bool loaded, load_block());
-    if (!loaded) return corrupt(entry_, position_, "the archive breaks off inside the map of a sparse file");
+    if (!loaded)
+      return corrupt(entry_, position_, "the archive breaks off inside the map of a sparse file",
+                     Damage::truncated);
     more = block_[kMoreInExtensionAt] != 0;
   }
   return {};
@@ -270,7 +272,8 @@ Result<std::optional<EntryHead>> HeaderReader::next() {
     const bool empty = loaded && std::ranges::all_of(field(0, kBlock), [](char c) { return c == 0; });
     if (!loaded || empty) {
       if (found.count != 0) {
-        return corrupt(entry_, position_, "the archive ends between the headers of one entry");
+        return corrupt(entry_, position_, "the archive ends between the headers of one entry",
+                       Damage::truncated);
       }
       --entry_;
       return std::nullopt;

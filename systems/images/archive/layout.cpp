@@ -98,7 +98,7 @@ Result<std::vector<std::string>> verify_layout(int root, const Layout& layout) {
     PAWL_TRY(const auto rootfs, presence(root, base));
     if (rootfs == Presence::missing) {
       return layout_wrong(base,
-                          "is missing; the root file system is expected there (images.layout.direct says "
+                          "is missing; the root file system is expected there (images.direct_layout says "
                           "that it is the archive itself)");
     }
     if (rootfs == Presence::other) return layout_wrong(base, "is no directory");

@@ -12,6 +12,7 @@
 #include <cerrno>
 
 #include "images/archive/findings.hpp"
+#include "pawl/names.hpp"
 
 namespace pawl::images {
 namespace {
@@ -50,7 +51,9 @@ ArchiveReader::ArchiveReader(Descriptor file, std::uint64_t bytes, const Archive
     : file_(std::move(file), bytes),
       options_(options),
       headers_(file_),
-      rules_(options.limits, options.policy) {}
+      rules_(options.limits, options.policy) {
+  if (!options.sha256.empty()) file_.hash();
+}
 
 Result<std::unique_ptr<ArchiveReader>> ArchiveReader::open(const std::string& path,
                                                            const ArchiveOptions& options) {
@@ -70,7 +73,7 @@ Result<void> ArchiveReader::check_magic() {
   const auto got = ::pread(file_.descriptor(), begin.data(), begin.size(), 0);
   if (got < 0) return unreadable("", errno);
   if (got == 0)
-    return fail(Code::archive_corrupt, "the archive is empty; a tar archive has 1024 bytes at least");
+    return corrupt(0, 0, "the archive is empty; a tar archive has 1024 bytes at least", Damage::truncated);
   const std::string_view bytes(begin.data(), static_cast<std::size_t>(got));
   const auto compressed =
       std::ranges::find_if(kCompressed, [&](const Magic& magic) { return bytes.starts_with(magic.bytes); });
@@ -82,7 +85,8 @@ Result<void> ArchiveReader::check_magic() {
   return fail(Code::archive_corrupt,
               fmt::format("the archive is compressed with {}; unpack it to a plain tar archive first",
                           compressed->name),
-              {{"compression", std::string(compressed->name)}});
+              {{"violation", std::string(enum_name(Damage::compressed))},
+               {"compression", std::string(compressed->name)}});
 }
 
 Result<void> ArchiveReader::start() {
@@ -110,9 +114,20 @@ std::int64_t ArchiveReader::skip_more(archive*, void* self, std::int64_t request
   return static_cast<ArchiveReader*>(self)->file_.skip(request);
 }
 
-std::unexpected<Error> ArchiveReader::broken(std::string_view what) const {
+std::unexpected<Error> ArchiveReader::broken(std::string_view what, Damage damage) const {
   if (read_errno_ != 0) return unreadable(head_.path, read_errno_);
-  return corrupt(headers_.entry(), head_.begin, fmt::format("\"{}\": {}", entry_name(head_.path), what));
+  return corrupt(headers_.entry(), head_.begin, fmt::format("\"{}\": {}", entry_name(head_.path), what),
+                 damage);
+}
+
+Result<void> ArchiveReader::check_digest() {
+  if (options_.sha256.empty()) return {};
+  PAWL_TRY(const auto found, file_.digest());
+  if (found == options_.sha256) return {};
+  return corrupt(headers_.entry(), file_.bytes(),
+                 fmt::format("its SHA-256 is {} where {} was downloaded; it was changed meanwhile", found,
+                             options_.sha256),
+                 Damage::checksum);
 }
 
 Result<void> ArchiveReader::check_stop() const {
@@ -136,7 +151,8 @@ Result<std::optional<Admitted>> ArchiveReader::next() {
   if (head_.end > file_.bytes()) {
     return broken(
         fmt::format("the archive breaks off inside it: the entry ends at byte {}, the archive at {}",
-                    head_.end, file_.bytes()));
+                    head_.end, file_.bytes()),
+        Damage::truncated);
   }
   PAWL_CHECK(read_attributes(head_));
   delivered_ = 0;

@@ -21,6 +21,7 @@
 
 #include "images/archive/archive.hpp"
 #include "images/archive/archive_file.hpp"
+#include "images/archive/findings.hpp"
 #include "images/archive/headers.hpp"
 #include "images/archive/rules.hpp"
 #include "pawl/error.hpp"
@@ -61,6 +62,9 @@ class ArchiveReader {
   /// Of a regular file: its next piece, nothing at its end. Valid until the next call.
   Result<std::optional<ContentBlock>> content();
 
+  /// At the end: that the archive was the one that the options name. Error: `archive_corrupt`.
+  Result<void> check_digest();
+
   const Attributes& attributes() const { return attributes_; }
   ArchiveStats stats() const;
 
@@ -77,7 +81,7 @@ class ArchiveReader {
   Result<void> check_stop() const;
   Result<void> read_attributes(const EntryHead& head);
   void read_extended();
-  std::unexpected<Error> broken(std::string_view what) const;
+  std::unexpected<Error> broken(std::string_view what, Damage damage = Damage::malformed) const;
 
   ArchiveFile file_;
   const ArchiveOptions& options_;

@@ -320,6 +320,7 @@ Result<ArchiveStats> extract(const std::string& path, int root, const ArchiveOpt
     if (!entry) break;
     PAWL_CHECK(writer.write(*entry, *reader));
   }
+  PAWL_CHECK(reader->check_digest());
   PAWL_CHECK(writer.finish());
   auto stats = reader->stats();
   stats.notes = std::move(writer).notes();
