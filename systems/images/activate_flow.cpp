@@ -22,21 +22,43 @@ Result<std::string> name_of(const ActivateRequest& request) {
   return request.snapshot_name;
 }
 
-/// The image must be unpacked. Error: `volume_missing`.
-Result<UnpackedRow> origin_of(Step& step, const std::string& image_id) {
-  PAWL_TRY(auto row, find_unpacked(query_of(step), image_id));
+/// The image must be unpacked, into the volume that the request names where it names one. Error:
+/// `volume_missing`.
+Result<UnpackedRow> origin_of(Step& step, const ActivateRequest& request) {
+  PAWL_TRY(auto row, find_unpacked(query_of(step), request.image_id));
   if (!row) {
     return fail(Code::volume_missing,
-                fmt::format("image \"{}\" is not unpacked; process it first", image_id));
+                fmt::format("image \"{}\" is not unpacked; process it first", request.image_id));
+  }
+  if ((request.device_id != 0 && request.device_id != row->volume.id) ||
+      (!request.device_name.empty() && request.device_name != row->volume.name)) {
+    return fail(Code::volume_missing,
+                fmt::format("image \"{}\" is unpacked in volume {} ({}), not in {} ({})", request.image_id,
+                            row->volume.id, row->volume.name, request.device_id, request.device_name));
   }
   return *std::move(row);
+}
+
+/// A snapshot of something that the image is not any more, or one that is broken, makes way for a new one of
+/// its name. What somebody uses stays, with its row. Error: `volume_busy`.
+Result<void> clear_outdated(Workshop& shop, Step& step, Backend& pool, const SnapshotRow& row) {
+  shop.log().warn("snapshot is gone or outdated; it is made anew",
+                  {{"image_id", row.image_id}, {"snapshot_name", row.volume.name}});
+  PAWL_CHECK(remove_volume(pool, row.volume));
+  step.sql(forget_volume(row.volume.id));
+  step.sql(forget_snapshot(row.volume));
+  step.sql(follow_snapshots(row.image_id, step.now()));
+  return {};
 }
 
 Outcome check_snapshot(Workshop& shop, Step& step, const ActivateRequest& request,
                        ActivateResponse& response) {
   const auto name = name_of(request);
   if (!name) return give_up_or_retry(name.error());
-  const auto origin = origin_of(step, request.image_id);
+  if (const auto named = shop.check_pool_name(request.pool_name); !named)
+    return give_up_or_retry(named.error());
+  if (const auto kept = check_not_removed(step, request.image_id); !kept) return kept.error();
+  const auto origin = origin_of(step, request);
   if (!origin) return give_up_or_retry(origin.error());
   PAWL_TRY(auto* pool, shop.pool());
   const auto query = query_of(step);
@@ -57,26 +79,23 @@ Outcome check_snapshot(Workshop& shop, Step& step, const ActivateRequest& reques
       response.active = row->active && found->active;
       if (response.active) return Outcome::handoff("the snapshot is active already");
       // It is there but not active: the next step finds it and activates it.
+      if (const auto own = check_own(step, request.image_id); !own) return give_up_or_retry(own.error());
       return Outcome::done();
     }
   }
-  if (row) {
-    shop.log().warn("snapshot is gone or outdated; it is made anew",
-                    {{"image_id", request.image_id}, {"snapshot_name", *name}});
-    step.sql(forget_snapshot(*name));
-    step.sql(follow_snapshots(request.image_id, step.now()));
-  }
+  if (const auto own = check_own(step, request.image_id); !own) return give_up_or_retry(own.error());
+  if (row) PAWL_CHECK(clear_outdated(shop, step, *pool, *row));
   PAWL_TRY(response.snapshot_id, shop.take_volume_id(query));
   response.marker = make_marker();
-  step.sql(intend_volume(
-      {.volume = volume_of(response), .kind = VolumeKind::snapshot, .image_id = request.image_id},
-      step.now()));
+  step.sql(
+      add_volume({.volume = volume_of(response), .kind = VolumeKind::snapshot, .image_id = request.image_id},
+                 step.now()));
   return Outcome::done();
 }
 
 Outcome create_snapshot(Workshop& shop, Step& step, const ActivateRequest& request,
                         ActivateResponse& response) {
-  const auto origin = origin_of(step, request.image_id);
+  const auto origin = origin_of(step, request);
   if (!origin) return give_up_or_retry(origin.error());
   PAWL_TRY(auto* pool, shop.pool());
   const auto volume = volume_of(response);

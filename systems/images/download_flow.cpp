@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "images/flows.hpp"
 #include "images/names.hpp"
+#include "images/rate.hpp"
 
 namespace pawl::images {
 namespace {
@@ -25,6 +27,7 @@ Outcome check_exists(Workshop& shop, Step& step, const DownloadRequest& request,
     return give_up_or_retry(checked.error());
   const auto name = shop.object(request.bucket, request.s3_key);
   if (!name) return give_up_or_retry(name.error());
+  if (const auto kept = check_not_removed(step, request.image_id); !kept) return kept.error();
   const auto query = query_of(step);
   PAWL_TRY(auto row, find_object(query, name->bucket, request.s3_key));
   if (row) {
@@ -49,6 +52,8 @@ Outcome check_exists(Workshop& shop, Step& step, const DownloadRequest& request,
     }
     row = ImageRow{.image_id = request.image_id, .bucket = name->bucket, .s3_key = request.s3_key};
   }
+  // The same object may be on its way under another id, or this id be another one than the run's.
+  if (const auto own = check_own(step, row->image_id); !own) return give_up_or_retry(own.error());
   row->download_status = DownloadStatus::downloading;
   row->local_path = shop.archive_of(row->image_id);
   response.image_id = row->image_id;
@@ -57,32 +62,38 @@ Outcome check_exists(Workshop& shop, Step& step, const DownloadRequest& request,
   return Outcome::done();
 }
 
-std::string megabytes(std::uint64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / 1e6); }
+/// Shows how a download goes. Bytes come in small pieces, and people look at most a few times a second.
+class Shown {
+ public:
+  explicit Shown(Step& step) : step_(step) {}
+  void operator()(std::uint64_t done, std::uint64_t total) {
+    constexpr Duration kBetween = std::chrono::milliseconds(200);
+    const auto now = step_.now();
+    // What an earlier attempt has fetched says nothing about how fast this one is; nor does what is there
+    // before it begins anew because the object has changed.
+    if (!begun_ || done < begin_) {
+      begun_ = now;
+      begin_ = done;
+    } else if (now - last_ < kBetween && done != total) {
+      return;
+    }
+    last_ = now;
+    const Pace pace{.begin = begin_, .done = done, .total = total, .taken = now - *begun_};
+    step_.progress(fraction_of(pace), pace_text(pace));
+  }
 
-/// Rate and what is left, for people.
-std::string rate_text(std::uint64_t done, std::uint64_t total, Duration taken) {
-  const auto seconds = std::chrono::duration<double>(taken).count();
-  if (seconds < 0.5 || done == 0) return fmt::format("{} of {} MB", megabytes(done), megabytes(total));
-  const auto rate = static_cast<double>(done) / seconds;
-  const auto left = total > done ? static_cast<double>(total - done) / rate : 0.0;
-  return fmt::format("{} of {} MB, {:.1f} MB/s, {:.0f} s left", megabytes(done), megabytes(total), rate / 1e6,
-                     left);
-}
+ private:
+  Step& step_;
+  std::optional<Time> begun_;
+  std::uint64_t begin_ = 0;
+  Time last_{};
+};
 
 Outcome download(Workshop& shop, Step& step, const DownloadRequest& request, DownloadResponse& response) {
   const auto name = shop.object(request.bucket, request.s3_key);
   if (!name) return give_up_or_retry(name.error());
-  const auto begun = step.now();
   FetchOptions options{.max_bytes = shop.options().image_bytes, .stop = step.stop()};
-  // Bytes come in small pieces, and people look at most a few times a second.
-  constexpr Duration kBetween = std::chrono::milliseconds(200);
-  Time shown{};
-  options.progress = [&](std::uint64_t done, std::uint64_t total) {
-    if (step.now() - shown < kBetween && done != total) return;
-    shown = step.now();
-    const auto fraction = total == 0 ? 0.0 : static_cast<double>(done) / static_cast<double>(total);
-    step.progress(fraction, rate_text(done, total, step.now() - begun));
-  };
+  options.progress = Shown(step);
   const auto fetched = shop.source(*name).fetch(*name, response.local_path, options);
   if (!fetched) {
     if (fetched.error().code() == Code::too_large) {
@@ -117,15 +128,12 @@ Outcome discard(Step& step, const DownloadRequest&, DownloadResponse& response) 
 
 Outcome validate(Workshop& shop, Step& step, const DownloadRequest& request, DownloadResponse& response) {
   std::error_code failure;
-  const auto bytes = std::filesystem::file_size(response.local_path, failure);
-  if (failure == std::errc::no_such_file_or_directory) {
-    return Outcome::rewind("download", "the archive is gone");
-  }
+  const bool there = std::filesystem::exists(response.local_path, failure);
+  if (!there && !failure) return Outcome::rewind("download", "the archive is gone");
   if (failure) {
     return Error(Code::store_io,
                  fmt::format("{} cannot be read: {}", response.local_path, failure.message()));
   }
-  if (bytes == 0) return Outcome::abort("the archive is empty");
   PAWL_TRY(const auto checksum, sha256_of_file(response.local_path, step.stop()));
   if (checksum != response.checksum) {
     std::filesystem::remove(response.local_path, failure);
@@ -139,7 +147,7 @@ Outcome validate(Workshop& shop, Step& step, const DownloadRequest& request, Dow
   };
   const auto found = scan(response.local_path, options);
   if (found) return Outcome::done();
-  if (found.error().code() == Code::archive_hostile) {
+  if (found.error().code() == Code::archive_hostile || found.error().code() == Code::archive_corrupt) {
     shop.report_violation(response.image_id, request.s3_key, found.error());
   }
   return give_up_or_retry(found.error());

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include "images/flows.hpp"
 #include "images/garbage.hpp"
 
@@ -22,6 +24,35 @@ RetryPolicy fixed(std::uint32_t retries) {
 
 Query query_of(Step& step) {
   return [&step](const Sql& statement) { return step.query(statement); };
+}
+
+Result<void> check_idle(Step& step, std::string_view image_id,
+                        std::initializer_list<std::string_view> flows) {
+  for (const auto flow : flows) {
+    const auto run = step.get(flow, image_id);
+    if (!run && run.error().code() == Code::unknown_instance) continue;
+    if (!run) return fail(run.error());
+    if (!run->finished) {
+      return fail(Code::volume_busy,
+                  fmt::format("{} of image \"{}\" has not ended; cancel it, or wait", flow, image_id));
+    }
+  }
+  return {};
+}
+
+Result<void> check_not_removed(Step& step, std::string_view image_id) {
+  const auto whole = step.get(kProcess, image_id);
+  if (whole && !whole->finished && step.flow() != kProcess) return {};
+  return check_idle(step, image_id, {kRemove});
+}
+
+Result<void> check_own(Step& step, std::string_view image_id) {
+  if (step.id() == image_id) return {};
+  PAWL_CHECK(check_idle(step, image_id, {kProcess, kDownload, kUnpack, kActivate}));
+  return fail(Code::invalid_argument,
+              fmt::format("this is image \"{}\", of which only a run with this id makes something; it is "
+                          "called \"{}\"",
+                          image_id, step.id()));
 }
 
 bool is_sound(const std::optional<FoundVolume>& found, const Volume& volume) {
@@ -57,7 +88,8 @@ void add_image_flows(Flows& flows, Workshop& shop) {
   flows.add(download_flow(shop))
       .add(unpack_flow(shop))
       .add(activate_flow(shop))
-      .add(process_flow(shop))
+      .add(process_flow(shop, flows))
+      .add(take_up_flow(shop))
       .add(deactivate_flow(shop))
       .add(remove_flow(shop))
       .add(collect_flow(shop));

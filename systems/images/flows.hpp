@@ -11,6 +11,7 @@
 /// image. Rows are written in the commit of the step that did the work.
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,7 @@ inline constexpr std::string_view kActivate = "activate-image";
 inline constexpr std::string_view kDeactivate = "deactivate-image";
 inline constexpr std::string_view kRemove = "remove-image";
 inline constexpr std::string_view kCollect = "collect-image-garbage";
+inline constexpr std::string_view kTakeUp = "take-up-snapshots";
 inline constexpr std::string_view kDownloads = "downloads";  ///< the queue of downloads
 inline constexpr std::string_view kUnpacking = "unpacking";
 
@@ -104,6 +106,9 @@ struct ProcessResponse {
   bool activated = false;
 };
 
+/// To make active again what a restart of the machine has made inactive.
+struct TakeUpRequest {};
+
 struct DeactivateRequest {
   std::string image_id;
   std::string snapshot_name{};  ///< empty: all of them
@@ -119,7 +124,9 @@ struct Deeds {
 Flow<DownloadRequest, DownloadResponse> download_flow(Workshop& shop);
 Flow<UnpackRequest, UnpackResponse> unpack_flow(Workshop& shop);
 Flow<ActivateRequest, ActivateResponse> activate_flow(Workshop& shop);
-Flow<ProcessRequest, ProcessResponse> process_flow(Workshop& shop);
+/// `flows`: by way of which it cancels its parts when it is cancelled itself.
+Flow<ProcessRequest, ProcessResponse> process_flow(Workshop& shop, Flows& flows);
+Flow<TakeUpRequest, Deeds> take_up_flow(Workshop& shop);
 Flow<DeactivateRequest, Deeds> deactivate_flow(Workshop& shop);
 Flow<RemoveRequest, Deeds> remove_flow(Workshop& shop);
 
@@ -134,6 +141,18 @@ RetryPolicy fixed(std::uint32_t retries);
 
 /// The step's own way to the tables.
 Query query_of(Step& step);
+
+/// That no run of these flows works on the image. Error: `volume_busy`.
+Result<void> check_idle(Step& step, std::string_view image_id, std::initializer_list<std::string_view> flows);
+
+/// That nobody removes the image. Whoever removes one looks for the runs that make one, and those look for
+/// him, so that at least one of the two sees the other. What runs as a part of process-image need not look:
+/// the whole has done so, and keeps others away as long as it runs. Error: `volume_busy`.
+Result<void> check_not_removed(Step& step, std::string_view image_id);
+
+/// That this run may make something of the image: its id is the image's, by which others see that somebody
+/// works on it. Errors: `volume_busy` while a run with the right id works on it, `invalid_argument`.
+Result<void> check_own(Step& step, std::string_view image_id);
 
 /// Whether the pool holds exactly this volume, whole.
 bool is_sound(const std::optional<FoundVolume>& found, const Volume& volume);

@@ -14,9 +14,8 @@
 namespace pawl::images {
 namespace {
 
-/// Everything that is known, read in an order in which nothing that is just being made looks like garbage:
-/// first what is there, then who says so. A volume is in the tables before it is in the pool, and is marked
-/// as made in the commit that says what it is.
+/// Everything that is known: first what is there, then who says so. A volume is in the tables before it is in
+/// the pool, and is marked as made in the commit that says what it is.
 struct Inventory {
   std::map<std::uint32_t, FoundVolume> pool;
   std::vector<VolumeRow> volumes;
@@ -68,43 +67,79 @@ bool is_in(const std::map<std::uint32_t, FoundVolume>& pool, const Volume& volum
   return found != pool.end() && is_volume(found->second, volume);
 }
 
+/// What the tables say that an image or a snapshot has.
+std::vector<VolumeRow> referenced_volumes(const Inventory& stock) {
+  std::vector<VolumeRow> rows;
+  for (const auto& row : stock.unpacked) {
+    rows.push_back({row.volume, VolumeKind::image, row.image_id, VolumeState::made});
+  }
+  for (const auto& row : stock.snapshots) {
+    rows.push_back({row.volume, VolumeKind::snapshot, row.image_id, VolumeState::made});
+  }
+  return rows;
+}
+
+/// Whether the pool has exactly this one, by what is written in it.
+bool is_surely_in(const std::map<std::uint32_t, FoundVolume>& pool, const Volume& volume) {
+  const auto found = pool.find(volume.id);
+  return found != pool.end() && found->second.marker == volume.marker;
+}
+
+GarbageKind kind_of_loss(VolumeKind kind) {
+  return kind == VolumeKind::image ? GarbageKind::lost_image : GarbageKind::lost_snapshot;
+}
+
 Result<void> judge_volumes(const Inventory& stock, Busy& busy, std::vector<Garbage>& garbage) {
+  const auto references = referenced_volumes(stock);
   std::set<std::uint32_t> referenced;
-  for (const auto& row : stock.unpacked) referenced.insert(row.volume.id);
-  for (const auto& row : stock.snapshots) referenced.insert(row.volume.id);
+  for (const auto& row : references) referenced.insert(row.volume.id);
   std::set<std::uint32_t> known;
   for (const auto& row : stock.volumes) {
     known.insert(row.volume.id);
     if (row.state == VolumeState::faulty) continue;
     PAWL_TRY(const bool is_busy, busy(row.image_id));
     if (is_busy) continue;
-    const Garbage found{.volume = row.volume.id, .image_id = row.image_id, .name = row.volume.name};
-    if (row.state == VolumeState::intended) {
-      garbage.push_back(found);
-      garbage.back().kind = GarbageKind::abandoned_volume;
-    } else if (!referenced.contains(row.volume.id)) {
-      garbage.push_back(found);
-      garbage.back().kind = GarbageKind::unreferenced_volume;
+    Garbage found{.volume = row.volume.id, .image_id = row.image_id, .name = row.volume.name};
+    if (!referenced.contains(row.volume.id)) {
+      found.kind = row.state == VolumeState::intended ? GarbageKind::abandoned_volume
+                                                      : GarbageKind::unreferenced_volume;
     } else if (!is_in(stock.pool, row.volume)) {
-      garbage.push_back(found);
-      garbage.back().kind =
-          row.kind == VolumeKind::image ? GarbageKind::lost_image : GarbageKind::lost_snapshot;
+      found.kind = kind_of_loss(row.kind);
+    } else {
+      continue;
     }
+    garbage.push_back(std::move(found));
   }
   // A row may have been removed by hand, so what it named is not known under its number any more.
-  for (const auto& row : stock.unpacked) {
+  for (const auto& row : references) {
+    if (known.contains(row.volume.id)) continue;
+    const bool there = is_surely_in(stock.pool, row.volume);
+    if (there) known.insert(row.volume.id);
     PAWL_TRY(const bool is_busy, busy(row.image_id));
-    if (is_busy || known.contains(row.volume.id)) continue;
-    garbage.push_back({GarbageKind::lost_image, row.volume.id, row.image_id, row.volume.name});
-  }
-  for (const auto& row : stock.snapshots) {
-    PAWL_TRY(const bool is_busy, busy(row.image_id));
-    if (is_busy || known.contains(row.volume.id)) continue;
-    garbage.push_back({GarbageKind::lost_snapshot, row.volume.id, row.image_id, row.volume.name});
+    if (is_busy) continue;
+    garbage.push_back({there ? GarbageKind::unlisted_volume : kind_of_loss(row.kind), row.volume.id,
+                       row.image_id, row.volume.name});
   }
   for (const auto& [id, volume] : stock.pool) {
     if (known.contains(id)) continue;
     garbage.push_back({GarbageKind::unknown_volume, id, {}, volume.name});
+  }
+  return {};
+}
+
+/// Images that the tables know only by what was made of them.
+std::set<std::string> nameless_images(const Inventory& stock) {
+  std::set<std::string> images;
+  for (const auto& row : referenced_volumes(stock)) images.insert(row.image_id);
+  for (const auto& row : stock.images) images.erase(row.image_id);
+  return images;
+}
+
+Result<void> judge_images(const Inventory& stock, Busy& busy, std::vector<Garbage>& garbage) {
+  for (const auto& image : nameless_images(stock)) {
+    PAWL_TRY(const bool is_busy, busy(image));
+    if (is_busy) continue;
+    garbage.push_back({.kind = GarbageKind::nameless_image, .image_id = image, .name = image});
   }
   return {};
 }
@@ -115,9 +150,11 @@ Result<void> judge_files(const Workshop& shop, const Inventory& stock, Busy& bus
   for (const auto& row : stock.images) {
     if (row.download_status == DownloadStatus::completed) complete.insert(row.image_id + ".tar");
   }
+  const auto nameless = nameless_images(stock);
   for (const auto& file : stock.files) {
     const auto image = file.substr(0, file.find('.'));
-    if (complete.contains(file)) continue;
+    // The archive of an image that gets its row back belongs to it again.
+    if (complete.contains(file) || nameless.contains(image)) continue;
     PAWL_TRY(const bool is_busy, busy(image));
     if (is_busy) continue;
     garbage.push_back({.kind = GarbageKind::stray_file,
@@ -127,21 +164,93 @@ Result<void> judge_files(const Workshop& shop, const Inventory& stock, Busy& bus
   return {};
 }
 
+/// A download may have begun since the file was found.
+Result<std::string> remove_file(Workshop& shop, Step& step, const Garbage& found) {
+  const auto get = [&](std::string_view flow, std::string_view id) { return step.get(flow, id); };
+  PAWL_TRY(const bool is_busy, is_worked_on(found.image_id, get));
+  PAWL_TRY(const auto row, find_image(query_of(step), found.image_id));
+  const bool wanted = row && row->download_status == DownloadStatus::completed &&
+                      found.name == shop.archive_of(found.image_id);
+  if (is_busy || wanted) return fmt::format("left {}, which is in use now", found.name);
+  std::error_code failure;
+  std::filesystem::remove(found.name, failure);
+  if (failure)
+    return fail(Code::store_io, fmt::format("{} cannot be removed: {}", found.name, failure.message()));
+  return fmt::format("removed the file {}", found.name);
+}
+
+/// The row that a volume should have, by the image or the snapshot that has it.
+Result<std::string> list_again(Step& step, const Garbage& found) {
+  const auto query = query_of(step);
+  PAWL_TRY(const auto image, find_unpacked(query, found.image_id));
+  PAWL_TRY(const auto snapshot, find_snapshot(query, found.name));
+  VolumeRow row{.image_id = found.image_id, .state = VolumeState::made};
+  if (image && image->volume.id == found.volume) {
+    row.volume = image->volume;
+  } else if (snapshot && snapshot->volume.id == found.volume) {
+    row.volume = snapshot->volume;
+    row.kind = VolumeKind::snapshot;
+  } else {
+    return fmt::format("left {}, which nobody has any more", found.name);
+  }
+  step.sql(add_volume(row, step.now()));
+  return fmt::format("listed {} again", found.name);
+}
+
+/// The row of an image, by its last download. Error: `unknown_instance` where nobody knows that any more.
+Result<std::string> name_again(Workshop& shop, Step& step, const Garbage& found) {
+  const auto unknown = [&] {
+    return fail(Code::unknown_instance,
+                fmt::format("nobody knows any more which object it is; process it again as image \"{}\", or "
+                            "remove it",
+                            found.image_id));
+  };
+  const auto run = step.get(kDownload, found.image_id);
+  if (!run && run.error().code() == Code::unknown_instance) return unknown();
+  if (!run) return fail(run.error());
+  const auto asked = decode<DownloadRequest>(run->request);
+  const auto got = decode<DownloadResponse>(run->response);
+  if (!asked || !got || got->image_id != found.image_id || got->checksum.empty()) return unknown();
+  PAWL_TRY(const auto object, shop.object(asked->bucket, asked->s3_key));
+  PAWL_TRY(const auto taken, find_object(query_of(step), object.bucket, asked->s3_key));
+  if (taken) return unknown();
+  // Whether the archive is there and intact is found out by whoever needs it.
+  step.sql(save_image({.image_id = found.image_id,
+                       .bucket = object.bucket,
+                       .s3_key = asked->s3_key,
+                       .local_path = got->local_path,
+                       .checksum = got->checksum,
+                       .etag = got->etag,
+                       .size_bytes = got->size_bytes,
+                       .download_status = DownloadStatus::completed,
+                       .downloaded_at = to_string(step.now())},
+                      step.now()));
+  step.sql(follow_snapshots(found.image_id, step.now()));
+  return fmt::format("wrote the row of image {} again", found.image_id);
+}
+
 /// What one finding comes to. What somebody uses stays, and is found again the next time.
 Result<std::string> remove_garbage(Workshop& shop, Step& step, const Garbage& found) {
-  if (found.kind == GarbageKind::stray_file) {
-    std::error_code failure;
-    std::filesystem::remove(found.name, failure);
-    if (failure)
-      return fail(Code::store_io, fmt::format("{} cannot be removed: {}", found.name, failure.message()));
-    return fmt::format("removed the file {}", found.name);
-  }
-  if (found.kind == GarbageKind::lost_image || found.kind == GarbageKind::lost_snapshot) {
-    if (found.kind == GarbageKind::lost_image) step.sql(forget_unpacked(found.image_id));
-    if (found.kind == GarbageKind::lost_snapshot) step.sql(forget_snapshot(found.name));
-    step.sql(forget_volume(found.volume));
-    step.sql(follow_snapshots(found.image_id, step.now()));
-    return fmt::format("forgot {}, which is not in the pool", found.name);
+  switch (found.kind) {
+    case GarbageKind::stray_file:
+      return remove_file(shop, step, found);
+    case GarbageKind::unlisted_volume:
+      return list_again(step, found);
+    case GarbageKind::nameless_image:
+      return name_again(shop, step, found);
+    case GarbageKind::lost_image:
+    case GarbageKind::lost_snapshot:
+      // By the volume, so that a newer row of the same image or name stays.
+      step.sql(found.kind == GarbageKind::lost_image
+                   ? forget_unpacked(found.image_id, found.volume)
+                   : forget_snapshot({.id = found.volume, .name = found.name}));
+      step.sql(forget_volume(found.volume));
+      step.sql(follow_snapshots(found.image_id, step.now()));
+      return fmt::format("forgot {}, which is not in the pool", found.name);
+    case GarbageKind::unknown_volume:
+    case GarbageKind::abandoned_volume:
+    case GarbageKind::unreferenced_volume:
+      break;
   }
   PAWL_TRY(auto* pool, shop.pool());
   PAWL_CHECK(pool->remove(found.volume));
@@ -165,14 +274,26 @@ Outcome collect(Workshop& shop, Step& step, const CollectRequest&, Deeds& deeds)
   return Outcome::done();
 }
 
-}  // namespace
-
-Result<std::vector<Garbage>> look_for_garbage(Workshop& shop, const Query& query, const IsBusy& is_busy) {
+Result<std::vector<Garbage>> look_once(Workshop& shop, const Query& query, const IsBusy& is_busy) {
   PAWL_TRY(const auto stock, take_stock(shop, query));
   Busy busy(is_busy);
   std::vector<Garbage> garbage;
   PAWL_CHECK(judge_volumes(stock, busy, garbage));
+  PAWL_CHECK(judge_images(stock, busy, garbage));
   PAWL_CHECK(judge_files(shop, stock, busy, garbage));
+  return garbage;
+}
+
+}  // namespace
+
+Result<std::vector<Garbage>> look_for_garbage(Workshop& shop, const Query& query, const IsBusy& is_busy) {
+  PAWL_TRY(auto garbage, look_once(shop, query, is_busy));
+  if (garbage.empty()) return garbage;
+  // A run may have committed and ended between the moment at which its rows were read and the one at which it
+  // was asked for. What it left is as it should be by now.
+  PAWL_TRY(const auto again, look_once(shop, query, is_busy));
+  std::erase_if(garbage,
+                [&](const Garbage& found) { return std::ranges::find(again, found) == again.end(); });
   return garbage;
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// What is in only one of the two places, the tables and the pool: found in both directions, also what is not
-/// active, and removed by a flow of its own.
+/// active, and removed by a flow of its own. Where only a row is lost that can be written again, it is.
 ///
 ///     PAWL_TRY(const auto findings, look_for_garbage(shop, query, is_busy));
 ///     flows.start("collect-image-garbage", "{}", {.id = "all"});
@@ -25,6 +25,8 @@ enum class GarbageKind : std::uint8_t {
   lost_image,           ///< the tables say it is unpacked; the pool has no such volume
   lost_snapshot,        ///< likewise
   stray_file,           ///< an archive, or a part of one, that belongs to no image
+  unlisted_volume,      ///< an image or a snapshot has it, and so has the pool; only its own row is lost
+  nameless_image,       ///< is unpacked or has snapshots; the row that says which object it is is lost
 };
 
 struct Garbage {
@@ -32,12 +34,14 @@ struct Garbage {
   std::uint32_t volume = 0;
   std::string image_id{};
   std::string name{};  ///< of the volume, or the path of the file
+  bool operator==(const Garbage&) const = default;
 };
 
 /// Whether a run works on this image.
 using IsBusy = std::function<Result<bool>(std::string_view image_id)>;
 
-/// What belongs to an image that a run works on is never garbage.
+/// What belongs to an image that a run works on is never garbage. Runs go on meanwhile and end, so only what
+/// is found a second time, by a look that began after the first one had ended, is reported.
 Result<std::vector<Garbage>> look_for_garbage(Workshop& shop, const Query& query, const IsBusy& is_busy);
 
 struct CollectRequest {};

@@ -15,6 +15,7 @@ Outcome start_parts(Workshop& shop, Step& step, const ProcessRequest& request, P
     return give_up_or_retry(named.error());
   }
   const auto& id = step.id();
+  if (const auto kept = check_not_removed(step, id); !kept) return kept.error();
   response.image_id = id;
   const RunRef download{std::string(kDownload), id};
   const RunRef unpack{std::string(kUnpack), id};
@@ -29,19 +30,40 @@ Outcome start_parts(Workshop& shop, Step& step, const ProcessRequest& request, P
   return Outcome::join();
 }
 
-/// How the first part that did not succeed has ended; nothing where all did.
-Result<std::optional<std::string>> what_failed(Step& step) {
+/// Nobody wants the parts of a run that was cancelled, the last ones first: those that wait for another one
+/// need not learn of its end. Where the run has ended by itself they have, too.
+Outcome cancel_parts(Flows& flows, Step& step, const ProcessRequest&, ProcessResponse&) {
+  for (const auto part : {kActivate, kUnpack, kDownload}) {
+    const auto run = step.get(part, step.id());
+    if (!run && run.error().code() == Code::unknown_instance) continue;
+    if (!run) return run.error();
+    const bool is_part = run->family && run->family->parent == RunRef{std::string(kProcess), step.id()};
+    if (run->finished || !is_part) continue;
+    const auto cancelled = flows.cancel(part, step.id(), "process-image was ended");
+    // It may have ended meanwhile, or be about to.
+    if (!cancelled && cancelled.error().code() != Code::finished_instance &&
+        cancelled.error().code() != Code::illegal_event) {
+      return cancelled.error();
+    }
+  }
+  return Outcome::done();
+}
+
+/// How the first part that did not succeed has ended, which the whole does likewise; nothing where all did.
+Result<std::optional<Outcome>> what_failed(Step& step) {
   for (const auto part : {kDownload, kUnpack, kActivate}) {
     PAWL_TRY(const auto run, step.get(part, step.id()));
     if (run.state == RunState::done || run.state == RunState::handed_off) continue;
-    return fmt::format("{} {} at {}: {}", part, enum_name(run.state), run.step, run.error);
+    auto why = fmt::format("{} {} at {}: {}", part, enum_name(run.state), run.step, run.error);
+    if (run.state != RunState::failed) return Outcome::abort(std::move(why));
+    return Outcome::unrecoverable(std::move(why), run.kind.value_or(FailureKind::system));
   }
   return std::nullopt;
 }
 
 Outcome collect_parts(Step& step, const ProcessRequest&, ProcessResponse& response) {
   PAWL_TRY(const auto failed, what_failed(step));
-  if (failed) return Outcome::abort(*failed);
+  if (failed) return *failed;
   const auto part = [&]<class T>(std::string_view flow, T) -> Result<T> {
     PAWL_TRY(const auto run, step.get(flow, step.id()));
     return decode<T>(run.response);
@@ -63,13 +85,16 @@ Outcome collect_parts(Step& step, const ProcessRequest&, ProcessResponse& respon
 
 }  // namespace
 
-Flow<ProcessRequest, ProcessResponse> process_flow(Workshop& shop) {
+Flow<ProcessRequest, ProcessResponse> process_flow(Workshop& shop, Flows& flows) {
   return flow<ProcessRequest, ProcessResponse>(std::string(kProcess))
       .start("start-parts",
              [&shop](Step& step, const ProcessRequest& request, ProcessResponse& response) {
                return start_parts(shop, step, request, response);
              },
              {.retry = exponential(5, Jitter::equal)})
+      .undo([&flows](Step& step, const ProcessRequest& request, ProcessResponse& response) {
+        return cancel_parts(flows, step, request, response);
+      })
       .to("collect-parts", collect_parts, {.retry = exponential(5, Jitter::equal)})
       .end();
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "images/flows.hpp"
@@ -13,17 +14,28 @@ namespace pawl::images {
 namespace {
 
 /// Nobody removes what somebody else is making. The run is tried again until that has ended, or given up.
-Result<void> check_idle(Step& step, const std::string& image_id) {
-  for (const auto flow : {kProcess, kDownload, kUnpack, kActivate}) {
-    const auto run = step.get(flow, image_id);
-    if (!run && run.error().code() == Code::unknown_instance) continue;
-    if (!run) return fail(run.error());
-    if (!run->finished) {
-      return fail(Code::volume_busy,
-                  fmt::format("{} of image \"{}\" has not ended; cancel it, or wait", flow, image_id));
-    }
+Result<void> check_not_made(Step& step, const std::string& image_id) {
+  return check_idle(step, image_id, {kProcess, kDownload, kUnpack, kActivate});
+}
+
+/// All volumes that any table knows of the image, snapshots before what they were made of.
+Result<std::vector<VolumeRow>> all_volumes(Step& step, const std::string& image_id) {
+  const auto query = query_of(step);
+  PAWL_TRY(auto rows, list_volumes(query, image_id));
+  std::set<std::uint32_t> known;
+  for (const auto& row : rows) known.insert(row.volume.id);
+  PAWL_TRY(const auto unpacked, find_unpacked(query, image_id));
+  if (unpacked && !known.contains(unpacked->volume.id)) {
+    rows.push_back({.volume = unpacked->volume, .kind = VolumeKind::image, .image_id = image_id});
   }
-  return {};
+  PAWL_TRY(const auto snapshots, list_snapshots(query, image_id));
+  for (const auto& row : snapshots) {
+    if (known.contains(row.volume.id)) continue;
+    rows.push_back({.volume = row.volume, .kind = VolumeKind::snapshot, .image_id = image_id});
+  }
+  std::ranges::sort(
+      rows, {}, [](const VolumeRow& row) { return std::pair(row.kind == VolumeKind::image, row.volume.id); });
+  return rows;
 }
 
 Result<std::vector<SnapshotRow>> chosen_snapshots(Step& step, const DeactivateRequest& request) {
@@ -40,7 +52,7 @@ Result<std::vector<SnapshotRow>> chosen_snapshots(Step& step, const DeactivateRe
 }
 
 Outcome deactivate(Workshop& shop, Step& step, const DeactivateRequest& request, Deeds& deeds) {
-  if (const auto idle = check_idle(step, request.image_id); !idle) return idle.error();
+  if (const auto idle = check_not_made(step, request.image_id); !idle) return idle.error();
   const auto rows = chosen_snapshots(step, request);
   if (!rows) return give_up_or_retry(rows.error());
   PAWL_TRY(auto* pool, shop.pool());
@@ -59,25 +71,24 @@ Outcome deactivate(Workshop& shop, Step& step, const DeactivateRequest& request,
 Outcome remove_volumes(Workshop& shop, Step& step, const RemoveRequest& request, Deeds& deeds) {
   if (const auto checked = check_image_id(request.image_id); !checked)
     return give_up_or_retry(checked.error());
-  if (const auto idle = check_idle(step, request.image_id); !idle) return idle.error();
+  if (const auto idle = check_not_made(step, request.image_id); !idle) return idle.error();
   PAWL_TRY(auto* pool, shop.pool());
-  PAWL_TRY(auto rows, list_volumes(query_of(step), request.image_id));
-  // Snapshots before what they were made of.
-  std::ranges::sort(
-      rows, {}, [](const VolumeRow& row) { return std::pair(row.kind == VolumeKind::image, row.volume.id); });
+  PAWL_TRY(const auto rows, all_volumes(step, request.image_id));
   for (const auto& row : rows) {
     if (row.state == VolumeState::faulty) continue;
     PAWL_TRY(const bool removed, remove_volume(*pool, row.volume));
     if (removed) deeds.deeds.push_back(fmt::format("removed {}", row.volume.name));
     step.sql(forget_volume(row.volume.id));
-    if (row.kind == VolumeKind::snapshot) step.sql(forget_snapshot(row.volume.name));
+    step.sql(row.kind == VolumeKind::snapshot ? forget_snapshot(row.volume)
+                                              : forget_unpacked(request.image_id, row.volume.id));
   }
-  step.sql(forget_unpacked(request.image_id));
   step.sql(follow_snapshots(request.image_id, step.now()));
   return Outcome::done();
 }
 
 Outcome remove_archive(Workshop& shop, Step& step, const RemoveRequest& request, Deeds& deeds) {
+  // Somebody may have begun a download since the volumes were removed.
+  if (const auto idle = check_not_made(step, request.image_id); !idle) return idle.error();
   const auto path = shop.archive_of(request.image_id);
   PAWL_CHECK(forget_part(path));
   std::error_code failure;

@@ -210,8 +210,17 @@ Result<std::vector<VolumeRow>> list_volumes(const Query& query, std::string_view
 }
 
 Result<std::uint32_t> highest_volume(const Query& query) {
-  PAWL_TRY(const auto rows, query({.text = "SELECT COALESCE(MAX(id), 0) FROM images_volumes"}));
+  PAWL_TRY(
+      const auto rows,
+      query({.text = "SELECT COALESCE(MAX(taken.id), 0) FROM (SELECT id FROM images_volumes UNION ALL SELECT "
+                     "device_id FROM images_unpacked UNION ALL SELECT snapshot_id FROM images_snapshots) "
+                     "AS taken"}));
   return rows.empty() ? 0 : Cells(rows.front()).id();
+}
+
+Result<std::uint64_t> count_volumes(const Query& query) {
+  PAWL_TRY(const auto rows, query({.text = "SELECT COUNT(*) FROM images_volumes WHERE state = 'made'"}));
+  return rows.empty() ? 0 : Cells(rows.front()).bytes();
 }
 
 Sql save_image(const ImageRow& row, Time now) {
@@ -282,7 +291,15 @@ Sql deactivate_snapshot(std::string_view name, Time now) {
           .rows = {{text(name), to_string(now)}}};
 }
 
-Sql intend_volume(const VolumeRow& row, Time now) {
+Sql move_snapshot(const Volume& volume, std::string_view device_path) {
+  return {
+      .text =
+          "UPDATE images_snapshots SET device_path = ?3 WHERE snapshot_name = ?1 AND snapshot_id = ?2 AND "
+          "active = 1",
+      .rows = {{text(volume.name), number(volume.id), text(device_path)}}};
+}
+
+Sql add_volume(const VolumeRow& row, Time now) {
   return {
       .text = fmt::format("INSERT INTO images_volumes({}, created_at) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
                           kVolumeColumns),
@@ -300,12 +317,14 @@ Sql forget_volume(std::uint32_t id) {
   return {.text = "DELETE FROM images_volumes WHERE id = ?1 AND state <> 'faulty'", .rows = {{number(id)}}};
 }
 
-Sql forget_unpacked(std::string_view image_id) {
-  return {.text = "DELETE FROM images_unpacked WHERE image_id = ?1", .rows = {{text(image_id)}}};
+Sql forget_unpacked(std::string_view image_id, std::uint32_t device_id) {
+  return {.text = "DELETE FROM images_unpacked WHERE image_id = ?1 AND device_id = ?2",
+          .rows = {{text(image_id), number(device_id)}}};
 }
 
-Sql forget_snapshot(std::string_view name) {
-  return {.text = "DELETE FROM images_snapshots WHERE snapshot_name = ?1", .rows = {{text(name)}}};
+Sql forget_snapshot(const Volume& volume) {
+  return {.text = "DELETE FROM images_snapshots WHERE snapshot_name = ?1 AND snapshot_id = ?2",
+          .rows = {{text(volume.name), number(volume.id)}}};
 }
 
 Sql forget_image(std::string_view image_id) {

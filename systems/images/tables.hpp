@@ -93,6 +93,9 @@ Result<std::optional<SnapshotRow>> find_snapshot(const Query& query, std::string
 Result<std::vector<SnapshotRow>> list_snapshots(const Query& query, std::string_view image_id = {});
 /// Of one image, or of all where none is named.
 Result<std::vector<VolumeRow>> list_volumes(const Query& query, std::string_view image_id = {});
+/// How many are made.
+Result<std::uint64_t> count_volumes(const Query& query);
+/// Of all tables: the list of volumes may lack one that is in use.
 Result<std::uint32_t> highest_volume(const Query& query);
 
 /// All columns; the times as they are in the row.
@@ -103,12 +106,15 @@ Sql save_snapshot(const SnapshotRow& row, Time now);
 /// The image's status follows its snapshots: active while one of them is.
 Sql follow_snapshots(std::string_view image_id, Time now);
 Sql deactivate_snapshot(std::string_view name, Time now);
+/// Where an active snapshot is now.
+Sql move_snapshot(const Volume& volume, std::string_view device_path);
 /// Fails where the id is taken meanwhile.
-Sql intend_volume(const VolumeRow& row, Time now);
+Sql add_volume(const VolumeRow& row, Time now);
 Sql set_volume_state(std::uint32_t id, VolumeState state);
 Sql forget_volume(std::uint32_t id);
-Sql forget_unpacked(std::string_view image_id);
-Sql forget_snapshot(std::string_view name);
+/// Only the row that has this volume: another run may have written a newer one meanwhile.
+Sql forget_unpacked(std::string_view image_id, std::uint32_t device_id);
+Sql forget_snapshot(const Volume& volume);
 Sql forget_image(std::string_view image_id);
 
 }  // namespace pawl::images

@@ -14,7 +14,9 @@
 
 #include "images/descriptor.hpp"
 #include "images/flows.hpp"
+#include "images/level.hpp"
 #include "images/names.hpp"
+#include "images/rate.hpp"
 
 namespace pawl::images {
 namespace {
@@ -33,8 +35,15 @@ Volume volume_of(const UnpackResponse& response) {
           .marker = response.marker};
 }
 
-/// The archive to unpack, where the request does not say it: of the download, which the tables know.
-Result<UnpackRequest> complete(Step& step, UnpackRequest request) {
+/// The archive to unpack, where the request does not say it: of the download, which the tables know. Only
+/// what was downloaded for this image is unpacked, whatever else lies on the machine. Error:
+/// `invalid_argument`.
+Result<UnpackRequest> complete(const Workshop& shop, Step& step, UnpackRequest request) {
+  if (!request.local_path.empty() && request.local_path != shop.archive_of(request.image_id)) {
+    return fail(Code::invalid_argument,
+                fmt::format("\"{}\" is not the archive of image \"{}\", which is {}", request.local_path,
+                            request.image_id, shop.archive_of(request.image_id)));
+  }
   if (!request.local_path.empty() && !request.checksum.empty()) return request;
   PAWL_TRY(const auto row, find_image(query_of(step), request.image_id));
   if (!row || row->download_status != DownloadStatus::completed) {
@@ -46,20 +55,18 @@ Result<UnpackRequest> complete(Step& step, UnpackRequest request) {
   return request;
 }
 
-/// What is known of an image that is not there as it should be goes, and with it what was made of it.
-Result<void> forget_stale(Step& step, const std::string& image_id) {
-  PAWL_TRY(const auto snapshots, list_snapshots(query_of(step), image_id));
-  for (const auto& snapshot : snapshots) {
-    // Snapshots keep their own copy of the data; only their origin is gone.
-    if (!snapshot.active) step.sql(forget_snapshot(snapshot.volume.name));
-  }
-  step.sql(forget_unpacked(image_id));
-  return {};
+/// The object that the image came from, for those who read the log; empty where that is not known any more.
+std::string key_of(Step& step, const std::string& image_id) {
+  const auto row = find_image(query_of(step), image_id);
+  return row && *row ? (*row)->s3_key : std::string();
 }
 
 Outcome check_unpacked(Workshop& shop, Step& step, const UnpackRequest& given, UnpackResponse& response) {
   if (const auto checked = check_image_id(given.image_id); !checked) return give_up_or_retry(checked.error());
-  const auto request = complete(step, given);
+  if (const auto named = shop.check_pool_name(given.pool_name); !named)
+    return give_up_or_retry(named.error());
+  if (const auto kept = check_not_removed(step, given.image_id); !kept) return kept.error();
+  const auto request = complete(shop, step, given);
   if (!request) return give_up_or_retry(request.error());
   const auto bytes =
       given.device_size == 0 ? static_cast<std::int64_t>(shop.options().volume_bytes) : given.device_size;
@@ -67,9 +74,9 @@ Outcome check_unpacked(Workshop& shop, Step& step, const UnpackRequest& given, U
   PAWL_TRY(auto* pool, shop.pool());
   const auto query = query_of(step);
   PAWL_TRY(const auto row, find_unpacked(query, given.image_id));
-  if (row && row->checksum == request->checksum) {
+  if (row) {
     PAWL_TRY(const auto found, pool->find(row->volume));
-    if (is_sound(found, row->volume)) {
+    if (row->checksum == request->checksum && is_sound(found, row->volume)) {
       response = {.image_id = given.image_id,
                   .device_id = row->volume.id,
                   .device_name = row->volume.name,
@@ -80,10 +87,14 @@ Outcome check_unpacked(Workshop& shop, Step& step, const UnpackRequest& given, U
                   .unpacked = false};
       return Outcome::handoff("the image is unpacked already");
     }
+    // What is still there of it is left to the collection.
+    if (!found) step.sql(forget_volume(row->volume.id));
   }
+  if (const auto own = check_own(step, given.image_id); !own) return give_up_or_retry(own.error());
   if (row) {
     shop.log().warn("unpacked image is gone or outdated; it is made anew", {{"image_id", given.image_id}});
-    PAWL_CHECK(forget_stale(step, given.image_id));
+    // Its snapshots stay: they have their own copy of the data.
+    step.sql(forget_unpacked(given.image_id, row->volume.id));
   }
   PAWL_TRY(const auto id, shop.take_volume_id(query));
   response.image_id = given.image_id;
@@ -92,23 +103,29 @@ Outcome check_unpacked(Workshop& shop, Step& step, const UnpackRequest& given, U
   response.device_name = volume_name(fmt::format("img{}", id), given.image_id);
   response.device_size = bytes;
   response.marker = make_marker();
-  step.sql(intend_volume(
-      {.volume = volume_of(response), .kind = VolumeKind::image, .image_id = given.image_id}, step.now()));
+  step.sql(add_volume({.volume = volume_of(response), .kind = VolumeKind::image, .image_id = given.image_id},
+                      step.now()));
   return Outcome::done();
 }
 
-/// Refuses before the pool is so full that writers fail.
+/// Refuses before the pool is so full that writers fail. That it is full is said first: a full pool has other
+/// problems because of that, and they would be tried again.
 Result<void> check_room(Workshop& shop, Backend& pool) {
   PAWL_TRY(const auto usage, pool.pool());
-  if (!usage.problems.empty()) return fail(Code::backend_unavailable, usage.problems.front());
-  if (usage.bytes > 0 &&
-      static_cast<double>(usage.used) > shop.options().full * static_cast<double>(usage.bytes)) {
-    return fail(Code::pool_full,
-                fmt::format("{} of {} bytes of the pool are used; above {:.0f} % nothing new is "
-                            "unpacked",
-                            usage.used, usage.bytes, 100 * shop.options().full));
+  if (alarm(usage, shop.options().full) == Alarm::full) {
+    return fail(Code::pool_full, fmt::format("{}; above {:.0f} % nothing new is unpacked", level_text(usage),
+                                             100 * shop.options().full));
   }
+  if (!usage.problems.empty()) return fail(Code::backend_unavailable, usage.problems.front());
   return {};
+}
+
+/// What a failure of the volume comes to: a full pool shows as a device that fails.
+Outcome give_up_where_full(Workshop& shop, Backend& pool, const Error& error) {
+  if (const auto room = check_room(shop, pool); !room && room.error().code() == Code::pool_full) {
+    return give_up_or_retry(room.error());
+  }
+  return give_up_or_retry(error);
 }
 
 Outcome create_device(Workshop& shop, Step& step, const UnpackRequest&, UnpackResponse& response) {
@@ -123,7 +140,7 @@ Outcome create_device(Workshop& shop, Step& step, const UnpackRequest&, UnpackRe
     step.sql(set_volume_state(volume.id, VolumeState::faulty));
     return Outcome::rewind("check-unpacked", made.error().message());
   }
-  return give_up_or_retry(made.error());
+  return give_up_where_full(shop, *pool, made.error());
 }
 
 /// Unmounts and removes; what cannot be removed stays known as intended, and is left to the collection.
@@ -133,6 +150,7 @@ Outcome remove_device(Workshop& shop, Step& step, const UnpackRequest&, UnpackRe
   const auto volume = volume_of(response);
   PAWL_CHECK(remove_volume(*pool, volume));
   step.sql(forget_volume(volume.id));
+  shop.forget_overdue(step.run());
   return Outcome::done();
 }
 
@@ -144,39 +162,50 @@ bool is_empty(const std::string& path) {
   return !failure;
 }
 
+/// Whether the attempt that began then was asked to stop because its time is over, not by somebody. The
+/// engine's clock for it began at about the same time.
+bool is_out_of_time(const Workshop& shop, Step& step, Time begun) {
+  constexpr Duration kAbout = std::chrono::seconds(1);
+  return step.stop().stop_requested() && step.now() - begun + kAbout >= shop.options().unpack_timeout;
+}
+
+Outcome give_up_overdue(const Workshop& shop) {
+  return Outcome::abort(
+      fmt::format("unpacking took longer than {}", to_string(shop.options().unpack_timeout)));
+}
+
 Outcome extract_layers(Workshop& shop, Step& step, const UnpackRequest& given, UnpackResponse& response) {
-  const auto request = complete(step, given);
+  const auto begun = step.now();
+  // An attempt that did not stop when it was asked to counts as failed before it returns; this is the next.
+  if (shop.is_overdue(step.run())) return give_up_overdue(shop);
+  const auto request = complete(shop, step, given);
   if (!request) return give_up_or_retry(request.error());
   PAWL_TRY(auto* pool, shop.pool());
   const auto place = pool->mount(volume_of(response));
   if (!place && place.error().code() == Code::volume_missing) {
     return Outcome::rewind("create-device", "the volume is gone");
   }
-  if (!place) return give_up_or_retry(place.error());
+  if (!place) return give_up_where_full(shop, *pool, place.error());
   if (!is_empty(*place))
     return Outcome::rewind("create-device", "an interrupted attempt has left a part of it");
   PAWL_TRY(const auto root, open_place(*place));
-  const auto begun = step.now();
   auto options = shop.archive_options(step.stop());
-  options.progress = [&](std::uint64_t position, std::uint64_t total, std::uint64_t entries) {
-    step.progress(total == 0 ? 0.0 : static_cast<double>(position) / static_cast<double>(total),
-                  fmt::format("{} files, {:.1f} of {:.1f} MB", entries, static_cast<double>(position) / 1e6,
-                              static_cast<double>(total) / 1e6));
+  options.sha256 = request->checksum;
+  options.progress = [&, mounted = step.now()](std::uint64_t position, std::uint64_t total,
+                                               std::uint64_t entries) {
+    const Pace pace{.done = position, .total = total, .taken = step.now() - mounted};
+    step.progress(fraction_of(pace), fmt::format("{} files, {}", entries, pace_text(pace)));
   };
   const auto written = extract(request->local_path, root.get(), options);
   if (!written) {
     const auto& error = written.error();
-    if (error.code() == Code::archive_hostile)
-      shop.report_violation(given.image_id, request->local_path, error);
-    if (step.stop().stop_requested() && step.now() - begun >= shop.options().unpack_timeout) {
-      return Outcome::abort(
-          fmt::format("unpacking took longer than {}", to_string(shop.options().unpack_timeout)));
+    if (error.code() == Code::archive_hostile || error.code() == Code::archive_corrupt)
+      shop.report_violation(given.image_id, key_of(step, given.image_id), error);
+    if (error.code() == Code::cancelled && is_out_of_time(shop, step, begun)) {
+      shop.note_overdue(step.run());
+      return give_up_overdue(shop);
     }
-    // A full pool shows as a failing device.
-    if (const auto room = check_room(shop, *pool); !room && room.error().code() == Code::pool_full) {
-      return give_up_or_retry(room.error());
-    }
-    return give_up_or_retry(error);
+    return give_up_where_full(shop, *pool, error);
   }
   response.size_bytes = static_cast<std::int64_t>(written->bytes);
   response.file_count = static_cast<std::int64_t>(written->files);
@@ -187,12 +216,12 @@ Outcome extract_layers(Workshop& shop, Step& step, const UnpackRequest& given, U
 Outcome verify(Workshop& shop, Step& step, const UnpackRequest& request, UnpackResponse& response) {
   PAWL_TRY(auto* pool, shop.pool());
   const auto place = pool->mount(volume_of(response));
-  if (!place) return give_up_or_retry(place.error());
+  if (!place) return give_up_where_full(shop, *pool, place.error());
   PAWL_TRY(const auto root, open_place(*place));
   const auto unusual = verify_layout(root.get(), shop.options().layout);
   if (!unusual) {
     if (unusual.error().code() == Code::layout_invalid) {
-      shop.report_violation(request.image_id, response.device_name, unusual.error());
+      shop.report_violation(request.image_id, key_of(step, request.image_id), unusual.error());
     }
     return give_up_or_retry(unusual.error());
   }
@@ -205,11 +234,11 @@ Outcome verify(Workshop& shop, Step& step, const UnpackRequest& request, UnpackR
 }
 
 Outcome update_db(Workshop& shop, Step& step, const UnpackRequest& given, UnpackResponse& response) {
-  const auto request = complete(step, given);
+  const auto request = complete(shop, step, given);
   if (!request) return give_up_or_retry(request.error());
   PAWL_TRY(auto* pool, shop.pool());
   const auto volume = volume_of(response);
-  if (const auto gone = pool->unmount(volume); !gone) return give_up_or_retry(gone.error());
+  if (const auto gone = pool->unmount(volume); !gone) return give_up_where_full(shop, *pool, gone.error());
   response.unpacked = true;
   step.sql(save_unpacked({.image_id = given.image_id,
                           .volume = volume,

@@ -36,10 +36,15 @@ Result<void> make_directory(const std::string& path) {
 }  // namespace
 
 Result<void> check_volume_size(std::int64_t bytes) {
-  constexpr std::int64_t kLeast = std::int64_t{1} << 20;
-  if (bytes >= kLeast && bytes <= static_cast<std::int64_t>(kMostVolumeBytes)) return {};
+  constexpr std::int64_t kLeast = std::int64_t{16} << 20;
+  constexpr std::int64_t kBlock = 4096;
+  if (bytes < kLeast || bytes > static_cast<std::int64_t>(kMostVolumeBytes)) {
+    return fail(Code::invalid_argument,
+                fmt::format("a volume of {} bytes: it has from 16 MiB to 100 GiB", bytes));
+  }
+  if (bytes % kBlock == 0) return {};
   return fail(Code::invalid_argument,
-              fmt::format("a volume of {} bytes: it has from 1 MiB to 100 GiB", bytes));
+              fmt::format("a volume of {} bytes: its size is a multiple of {}", bytes, kBlock));
 }
 
 bool is_file(std::string_view key) { return key.starts_with(kFileScheme); }
@@ -84,12 +89,24 @@ Result<ObjectName> Workshop::object(std::string_view bucket, std::string_view ke
 }
 
 Result<Backend*> Workshop::pool() {
-  const std::lock_guard lock(mutex_);
-  if (!attached_) {
-    PAWL_CHECK(backend_->attach());
-    attached_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    if (attached_) return backend_.get();
   }
+  return attach_pool();
+}
+
+Result<Backend*> Workshop::attach_pool() {
+  const std::lock_guard lock(mutex_);
+  PAWL_CHECK(backend_->attach());
+  attached_ = true;
   return backend_.get();
+}
+
+Result<void> Workshop::check_pool_name(std::string_view pool_name) const {
+  if (pool_name.empty() || pool_name == options_.backend.pool) return {};
+  return fail(Code::invalid_argument, fmt::format("there is no pool \"{}\"; images are unpacked into \"{}\"",
+                                                  pool_name, options_.backend.pool));
 }
 
 std::string Workshop::archives() const { return options_.directory + "/archives"; }
@@ -109,18 +126,39 @@ Result<std::uint32_t> Workshop::take_volume_id(const Query& query) {
   if (last_id_ < kLastVolumeId) return ++last_id_;
   // All numbers have been given out once: the lowest one that is free now.
   PAWL_TRY(const auto rows, list_volumes(query));
+  PAWL_TRY(const auto unpacked, list_unpacked(query));
+  PAWL_TRY(const auto snapshots, list_snapshots(query));
   std::set<std::uint32_t> taken;
   for (const auto& row : rows) taken.insert(row.volume.id);
+  for (const auto& row : unpacked) taken.insert(row.volume.id);
+  for (const auto& row : snapshots) taken.insert(row.volume.id);
   std::uint32_t free = 1;
   while (taken.contains(free)) ++free;
   if (free > kLastVolumeId) return fail(Code::pool_full, "every number that a volume can have is in use");
   return free;
 }
 
+void Workshop::note_overdue(const std::string& run) {
+  const std::lock_guard lock(mutex_);
+  overdue_.insert(run);
+}
+
+bool Workshop::is_overdue(const std::string& run) const {
+  const std::lock_guard lock(mutex_);
+  return overdue_.contains(run);
+}
+
+void Workshop::forget_overdue(const std::string& run) {
+  const std::lock_guard lock(mutex_);
+  overdue_.erase(run);
+}
+
 void Workshop::report_violation(std::string_view image_id, std::string_view key, const Error& error) const {
+  const auto named = error.field("violation");
+  const std::string violation(named.empty() ? name(error.code()) : named);
   log().error("security violation", {{"image_id", image_id},
                                      {"s3_key", key},
-                                     {"violation", error.field("violation")},
+                                     {"violation", violation},
                                      {"path", error.field("path")},
                                      {"error", error.message()}});
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,7 +47,8 @@ struct ImagesOptions {
 
 inline constexpr std::uint64_t kMostVolumeBytes = std::uint64_t{100} << 30;
 
-/// From 1 MiB to 100 GiB. Error: `invalid_argument`.
+/// A multiple of 4 KiB, from 16 MiB, below which no file system with a journal fits, to 100 GiB. Error:
+/// `invalid_argument`.
 Result<void> check_volume_size(std::int64_t bytes);
 
 /// Whether the key names a file: "file:///srv/images/alpine.tar".
@@ -71,6 +73,11 @@ class Workshop {
   Backend& backend() const { return *backend_; }
   /// The back end with its pool in use.
   Result<Backend*> pool();
+  /// The same, and makes or takes up the pool also where that was done before: somebody may have taken it
+  /// away since.
+  Result<Backend*> attach_pool();
+  /// That a request means this pool: it names none, or this one. Error: `invalid_argument`.
+  Result<void> check_pool_name(std::string_view pool_name) const;
 
   std::string archive_of(std::string_view image_id) const;
   std::string archives() const;
@@ -79,7 +86,12 @@ class Workshop {
   /// An id that no volume has or is about to have. Error: `pool_full` where all have been used.
   Result<std::uint32_t> take_volume_id(const Query& query);
 
-  /// Somebody should look at this.
+  /// Which runs have used up their time, as long as this process lives.
+  void note_overdue(const std::string& run);
+  bool is_overdue(const std::string& run) const;
+  void forget_overdue(const std::string& run);
+
+  /// Somebody should look at this. An error without a violation of its own is reported by its code.
   void report_violation(std::string_view image_id, std::string_view key, const Error& error) const;
 
  private:
@@ -87,9 +99,10 @@ class Workshop {
   std::unique_ptr<Source> objects_;
   std::unique_ptr<Source> files_;
   std::unique_ptr<Backend> backend_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   bool attached_ = false;
   std::uint32_t last_id_ = 0;
+  std::set<std::string> overdue_;
 };
 
 /// The bytes in `path`. Errors: `source_missing` where it is not there, `store_io`, `cancelled`.

@@ -136,7 +136,7 @@ TEST_F(ImagePipeline, AMissingObjectAbortsAndTheOthersAreNotBegun) {
 TEST_F(ImagePipeline, ASourceThatFailsIsTriedSixTimes) {
   world.trouble = Error(Code::source_failed, "503 Slow Down");
   const auto run = world.process(key, "a");
-  EXPECT_EQ(run.state, RunState::aborted);
+  EXPECT_EQ(run.state, RunState::failed);
   EXPECT_THAT(run.error, HasSubstr("503 Slow Down"));
   EXPECT_EQ(world.counts.fetched, 6) << "five retries";
 }
