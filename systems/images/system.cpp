@@ -10,6 +10,7 @@
 
 #include "images/demo_image.hpp"
 #include "images/flows.hpp"
+#include "images/level.hpp"
 #include "images/page.hpp"
 #include "images/routes.hpp"
 #include "images/settings.hpp"
@@ -21,9 +22,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How often the pool is looked at, and from which part on its filling is told.
+/// How often the pool is looked at.
 constexpr Duration kGlance = 30s;
-constexpr double kAlarm = 0.8;
 
 class Images final : public System {
  public:
@@ -36,6 +36,7 @@ class Images final : public System {
     if (options_.directory.empty())
       options_.directory = std::filesystem::absolute(place.data + "/images").string();
     options_.backend.kind = choice_.backend.value_or(BackendKind::dir);
+    PAWL_CHECK(check_volume_size(static_cast<std::int64_t>(options_.volume_bytes)));
     options_.log = place.log.with({{"system", name()}});
     PAWL_CHECK(read_credentials(options_.s3, choice_));
     if (place.demo) {
@@ -55,8 +56,8 @@ class Images final : public System {
     return {{std::string(kDownloads), options_.downloads}, {std::string(kUnpacking), options_.unpacking}};
   }
 
-  Result<void> start(Runtime& runtime, Engine& engine) override {
-    take_up_again(engine);
+  Result<void> start(Runtime& runtime, Engine&) override {
+    take_up_again();
     lane_ = runtime.open_lane("images");
     lane_->post([this, &lane = *lane_] { glance(lane); });
     return {};
@@ -84,55 +85,51 @@ class Images final : public System {
     if (!usage) return;
     out.gauge("images_pool_bytes", "Size of the pool.").sample(static_cast<double>(usage->bytes));
     out.gauge("images_pool_used_bytes", "What of it is used.").sample(static_cast<double>(usage->used));
+    out.gauge("images_pool_alarm", "0: there is room, 1: it fills, 2: it is full.")
+        .sample(static_cast<double>(alarm(*usage, options_.full)));
+    if (!usage->metadata_bytes) return;
+    out.gauge("images_pool_metadata_bytes", "Size of the metadata of the pool.")
+        .sample(static_cast<double>(*usage->metadata_bytes));
+    out.gauge("images_pool_metadata_used_bytes", "What of it is used.")
+        .sample(static_cast<double>(usage->metadata_used.value_or(0)));
   }
 
  private:
   /// After a restart of the machine nothing is active any more: what should be is made so again. With the
   /// demo, there is something to look at.
-  void take_up_again(Engine& engine) {
+  void take_up_again() {
     if (!demo_image_.empty()) {
       const auto request = encode(ProcessRequest{.s3_key = "file://" + demo_image_, .image_id = "hello"});
       begin(kProcess, "hello", request);
     }
-    const auto query = [&engine](const Sql& statement) { return engine.query(statement); };
-    const auto rows = list_snapshots(query);
-    const auto pool = shop_->pool();
-    if (!rows || !pool) {
-      const auto& error = rows ? pool.error() : rows.error();
-      options_.log.error("snapshots were not taken up again", {{"error", error.to_string()}});
-      return;
-    }
-    for (const auto& row : *rows) {
-      if (!row.active) continue;
-      const auto found = (*pool)->find(row.volume);
-      if (found && *found && (*found)->active) continue;
-      begin(kActivate, row.image_id,
-            encode(ActivateRequest{.image_id = row.image_id, .snapshot_name = row.volume.name}));
-    }
+    begin(kTakeUp, "all", encode(TakeUpRequest{}));
   }
 
   void begin(std::string_view flow, const std::string& id, const Result<std::string>& request) {
     const auto run = request ? flows_->start(flow, *request, {.id = id}) : Result<Run>(fail(request.error()));
     if (!run) {
       options_.log.error("run was not started",
-                         {{"flow", flow}, {"image_id", id}, {"error", run.error().to_string()}});
+                         {{"flow", flow}, {"id", id}, {"error", run.error().to_string()}});
     }
   }
 
-  /// Says once that the pool fills, and once that it has room again.
+  /// Says once that the pool fills, once that it is full, and once that it has room again.
+  void tell_level(const PoolUsage& usage) {
+    const auto now = alarm(usage, options_.full);
+    if (now == alarm_) return;
+    if (now == Alarm::none) {
+      options_.log.info("the pool has room again", {{"level", level_text(usage)}});
+    } else {
+      options_.log.warn(now == Alarm::full ? "the pool is full" : "the pool fills",
+                        {{"level", level_text(usage)}, {"used", usage.used}, {"bytes", usage.bytes}});
+    }
+    alarm_ = now;
+  }
+
   void glance(Lane& lane) {
     const auto pool = shop_->pool();
     const auto usage = pool ? (*pool)->pool() : Result<PoolUsage>(fail(pool.error()));
-    if (usage && usage->bytes > 0) {
-      const auto part = static_cast<double>(usage->used) / static_cast<double>(usage->bytes);
-      const bool high = part >= kAlarm;
-      if (high && !alarmed_) {
-        options_.log.warn("the pool fills", {{"used", usage->used}, {"bytes", usage->bytes}});
-      } else if (!high && alarmed_) {
-        options_.log.info("the pool has room again", {{"used", usage->used}, {"bytes", usage->bytes}});
-      }
-      alarmed_ = high;
-    }
+    if (usage) tell_level(*usage);
     lane.after(kGlance, [this, &lane] { glance(lane); });
   }
 
@@ -141,7 +138,7 @@ class Images final : public System {
   std::string demo_image_;
   std::optional<Workshop> shop_;
   Flows* flows_ = nullptr;
-  bool alarmed_ = false;
+  Alarm alarm_ = Alarm::none;
   std::unique_ptr<Lane> lane_;
 };
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "images/flows.hpp"
+#include "images/level.hpp"
 #include "pawl/names.hpp"
 
 namespace pawl::images {
@@ -90,7 +91,7 @@ Result<ImageView> view_image(const ImageRow& row, const Query& query, Flows& flo
   return view;
 }
 
-PoolView view_pool(const Workshop& shop, const PoolUsage& usage, std::size_t volumes) {
+PoolView view_pool(const Workshop& shop, const PoolUsage& usage, std::uint64_t volumes) {
   return {.backend = std::string(shop.backend().name()),
           .root = shop.options().backend.root,
           .bytes = usage.bytes,
@@ -98,6 +99,7 @@ PoolView view_pool(const Workshop& shop, const PoolUsage& usage, std::size_t vol
           .metadata_bytes = usage.metadata_bytes,
           .metadata_used = usage.metadata_used,
           .writable = usage.writable,
+          .alarm = std::string(enum_name(alarm(usage, shop.options().full))),
           .problems = usage.problems,
           .volumes = volumes};
 }
@@ -126,13 +128,11 @@ Diagnosis diagnose(Workshop& shop) {
   const auto usage = pool ? (*pool)->pool() : Result<PoolUsage>(fail(pool.error()));
   if (!usage) {
     checks.push_back({"pool", false, usage.error().to_string(), "`pawl images setup-pool` makes it"});
-  } else if (!usage->problems.empty()) {
+  } else if (const bool room = alarm(*usage, shop.options().full) != Alarm::full;
+             room && !usage->problems.empty()) {
     checks.push_back({"pool", false, usage->problems.front(), "see the kernel's log"});
   } else {
-    const auto part =
-        usage->bytes == 0 ? 0.0 : static_cast<double>(usage->used) / static_cast<double>(usage->bytes);
-    const bool room = part < shop.options().full;
-    checks.push_back({"pool", room, fmt::format("{:.0f} % of {} bytes used", 100 * part, usage->bytes),
+    checks.push_back({"pool", room, fmt::format("{} ({} bytes)", level_text(*usage), usage->bytes),
                       room ? "" : "`pawl images gc`, or `pawl images setup-pool --extend SIZE`"});
   }
   diagnosis.healthy = std::ranges::all_of(checks, &Check::good);

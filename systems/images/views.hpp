@@ -84,6 +84,7 @@ struct PoolView {
   std::optional<std::uint64_t> metadata_bytes{};
   std::optional<std::uint64_t> metadata_used{};
   bool writable = true;
+  std::string alarm{};  ///< none, filling, full
   std::vector<std::string> problems{};
   std::uint64_t volumes = 0;
 };
@@ -112,7 +113,7 @@ struct Diagnosis {
 
 Result<ImageView> view_image(const ImageRow& row, const Query& query, Flows& flows,
                              const std::vector<VolumeUsage>& usage);
-PoolView view_pool(const Workshop& shop, const PoolUsage& usage, std::size_t volumes);
+PoolView view_pool(const Workshop& shop, const PoolUsage& usage, std::uint64_t volumes);
 GarbageList view_garbage(const std::vector<Garbage>& garbage);
 Diagnosis diagnose(Workshop& shop);
 
