@@ -70,6 +70,7 @@ bool is_in(const std::map<std::uint32_t, FoundVolume>& pool, const Volume& volum
 /// What the tables say that an image or a snapshot has.
 std::vector<VolumeRow> referenced_volumes(const Inventory& stock) {
   std::vector<VolumeRow> rows;
+  rows.reserve(stock.unpacked.size() + stock.snapshots.size());
   for (const auto& row : stock.unpacked) {
     rows.push_back({row.volume, VolumeKind::image, row.image_id, VolumeState::made});
   }

@@ -96,7 +96,7 @@ TEST_F(ImageRefusal, APoolThatIsBrokenAndNotFullIsTriedAgain) {
 TEST_F(ImageRefusal, AVolumeThatFailsBecauseThePoolFilledMeanwhileAbortsAsFull) {
   world.script.before = [this](std::string_view call) {
     if (call != "mount") return;
-    world.script.usage = PoolUsage{.bytes = 100, .used = 100, .full = true};
+    world.script.usage = PoolUsage{.bytes = 100, .used = 90, .full = true, .problems = {"out of data space"}};
     // What a device of a full pool does: the tree cannot be written.
     const auto volumes = world.shop().options().backend.root + "/volumes";
     for (const auto& volume : fs::directory_iterator(volumes)) fs::remove_all(volume.path() / "tree");
