@@ -138,7 +138,9 @@ struct Route {
   std::vector<Code> errors{};                     ///< what it may be refused with, besides what any may
   bool takes_request_id = false;                  ///< honours the header Idempotency-Key
   bool audited = true;                            ///< false: what it changes is not worth a line of the log
-  Handler run{};                                  ///< runs on a worker thread and may block
+  /// Requests that `run_async` may block on, so that it begins on a worker thread; none: it never does.
+  std::function<bool(const Request&)> may_block{};
+  Handler run{};             ///< runs on a worker thread and may block
   Handler run_fast{};        ///< in place of `run`: runs on the I/O thread, must not block
   AsyncHandler run_async{};  ///< in place of `run`: answers later
 };

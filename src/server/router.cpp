@@ -283,15 +283,18 @@ void Router::handle(http::Request request, std::move_only_function<void(http::Re
 
 void Router::run(const Entry& entry, const std::shared_ptr<http::Request>& request, http::Reply reply) {
   if (entry.route.run_fast) return reply(guarded(entry.route.run_fast, *request));
-  if (entry.route.run_async) {
-    entry.route.run_async(*request, std::move(reply));
-    request->body = {};  // the audit, which may be waiting for the answer, does not read it
-    return;
-  }
+  const auto begin = [&entry](http::Request& asked, http::Reply answer) {
+    entry.route.run_async(asked, std::move(answer));
+    asked.body = {};  // the audit, which may be waiting for the answer, does not read it
+  };
+  if (entry.route.run_async && !(entry.route.may_block && entry.route.may_block(*request)))
+    return begin(*request, std::move(reply));
   // A refused job is destroyed with what it holds, so the answer is kept outside of it.
   const auto answer = std::make_shared<http::Reply>(std::move(reply));
-  const auto submitted = workers_->submit(
-      [&entry, answer, request](const std::stop_token&) { (*answer)(guarded(entry.route.run, *request)); });
+  const auto submitted = workers_->submit([&entry, begin, answer, request](const std::stop_token&) {
+    if (entry.route.run_async) return begin(*request, std::move(*answer));
+    (*answer)(guarded(entry.route.run, *request));
+  });
   if (!submitted) (*answer)(fail(submitted.error()));
 }
 

@@ -173,6 +173,7 @@ std::vector<http::Route> lease_routes(Flows& flows, Waits& waits) {
        .response = schema_ref("LeaseStatus"),
        .errors = {Code::unknown_machine, Code::missing_field, Code::invalid_argument, Code::lease_lost},
        .audited = false,
+       .may_block = [](const http::Request&) { return true; },  // the run is read to note its progress
        .run_async = [&flows](const http::Request& request,
                              http::Reply reply) { keep_lease(flows, request, std::move(reply)); }},
       {.method = http::Method::post,
@@ -184,6 +185,7 @@ std::vector<http::Route> lease_routes(Flows& flows, Waits& waits) {
        .response = schema_ref("Completed"),
        .errors = {Code::unknown_machine, Code::unknown_instance, Code::missing_field, Code::invalid_argument,
                   Code::lease_lost},
+       .may_block = [](const http::Request&) { return true; },  // the run is read to settle its step
        .run_async = [&flows](const http::Request& request,
                              http::Reply reply) { complete_step(flows, request, std::move(reply)); }},
   };
