@@ -138,7 +138,7 @@ class Flows {
 
   /// Errors: `unknown_name` for the flow, the step to begin at or the upstream run's flow; `unknown_pool`;
   /// `unknown_instance` for the upstream run; `invalid_argument` for a cycle; what `decode` says of the
-  /// request.
+  /// request; `request_id_reused`.
   Result<Run> start(std::string_view flow, std::string request, RunOptions options = {});
   template <class Request, class Response>
   Result<Run> start(const Flow<Request, Response>& flow, const Request& request, RunOptions options = {}) {

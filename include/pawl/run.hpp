@@ -128,7 +128,7 @@ struct RunData {
 
 /// How a run is to be started.
 struct RunOptions {
-  std::string id{};                 ///< one unfinished run per flow and id; empty: the run's ULID
+  std::string id{};                 ///< one unfinished run per flow and id; empty: one of its own
   std::string queue{};              ///< a permit pool; it limits how many of its runs go on at a time
   std::int32_t priority = 0;        ///< in the queue; a higher one goes first
   std::optional<Duration> delay{};  ///< before it begins
@@ -136,6 +136,8 @@ struct RunOptions {
   RunAfter on = RunAfter::success;
   std::optional<RunRef> parent{};
   std::string from{};  ///< the step to begin at; empty: the first
+  /// A repeat with the same id and content finds the run that the first has started, also a finished one.
+  std::string request_id{};
 };
 
 /// A run as it is shown.

@@ -125,10 +125,18 @@ class Transaction {
     request_id_ = std::move(id);
     return std::move(*this);
   }
+  /// The same, where the operations hold something that is new each time, such as the time: `content` is what
+  /// a repeat has to be equal in. The instances are the same ones.
+  Transaction&& request_id(std::string id, std::string content) && {
+    request_id_ = std::move(id);
+    request_content_ = std::move(content);
+    return std::move(*this);
+  }
 
   const std::vector<Operation>& operations() const { return operations_; }
   const std::vector<Sql>& statements() const { return statements_; }
   const std::string& request_id() const { return request_id_; }
+  const std::optional<std::string>& request_content() const { return request_content_; }
   const std::optional<Error>& error() const { return error_; }
 
  private:
@@ -151,6 +159,7 @@ class Transaction {
   std::vector<Operation> operations_;
   std::vector<Sql> statements_;
   std::string request_id_;
+  std::optional<std::string> request_content_;  // none: the operations and statements
   std::optional<Error> error_;
 };
 

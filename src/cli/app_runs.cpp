@@ -42,6 +42,9 @@ void add_run_start(CLI::App& noun, int& status) {
       ->check(CLI::IsMember({"success", "always", "failure"}))
       ->needs(after);
   verb->add_option("--from", own.from, "the step to begin at; default: the first");
+  verb->add_option("--idempotency-key", own.idempotency_key,
+                   "repeated with the same key it starts one run; default: a fresh one")
+      ->type_name("KEY");
   verb->add_flag("--wait", own.wait, "wait for its end, as `pawl run wait` does");
 }
 

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <random>
 #include <thread>
 #include <utility>
 
 #include "cli/output.hpp"
 #include "pawl/json.hpp"
+#include "pawl/ulid.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -112,6 +114,19 @@ Error to_error(const HttpAnswer& answer, const Url& url) {
   }
   return {Code::answer_invalid, fmt::format("{}: answered with status {} and no problem of a Pawl server",
                                             url.text(), answer.status)};
+}
+
+bool passes(Code code) {
+  return code == Code::unreachable || code == Code::stopped || code == Code::overloaded ||
+         code == Code::internal || code == Code::subscriber_lagged || code == Code::answer_invalid ||
+         code == Code::store_poisoned;
+}
+
+std::string request_key(const std::string& given) {
+  if (!given.empty()) return given;
+  std::random_device chance;
+  UlidSource ids([&] { return (std::uint64_t{chance()} << 32U) | chance(); });
+  return "pawl-cli-" + ids.next(std::chrono::floor<Duration>(std::chrono::system_clock::now())).to_string();
 }
 
 void Client::authorise(HttpRequest& request) const {

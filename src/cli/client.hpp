@@ -96,4 +96,10 @@ class Client {
 /// The error of an answer that is none of 2xx.
 Error to_error(const HttpAnswer& answer, const Url& url);
 
+/// Whether a server that answers so may answer otherwise after a while.
+bool passes(Code code);
+
+/// A key of the caller's, or one of our own: with it, asking again after a broken connection is safe.
+std::string request_key(const std::string& given);
+
 }  // namespace pawl::cli

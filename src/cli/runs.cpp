@@ -221,8 +221,12 @@ int run_run_start(const Common& common, const RunStartArguments& arguments) {
   if (!body) return report(body.error());
   auto client = open_client(common.source);
   if (!client) return report(client.error());
-  const auto run =
-      tell(*client, fmt::format("/v1/flows/{}/runs", http::encode_percent(arguments.flow)), std::move(body));
+  const auto answer =
+      client->call_once({.method = "POST",
+                         .target = fmt::format("/v1/flows/{}/runs", http::encode_percent(arguments.flow)),
+                         .body = *std::move(body)},
+                        request_key(arguments.idempotency_key));
+  const auto run = answer ? parse_answer(*answer) : fail(answer.error());
   if (!run || !arguments.wait) return present(run, common.json, show_run);
   return wait_and_show(common, *client, text_of(run->root(), "flow"), text_of(run->root(), "id"), {});
 }

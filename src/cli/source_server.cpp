@@ -16,13 +16,6 @@ namespace {
 using namespace std::chrono_literals;
 using SteadyClock = std::chrono::steady_clock;
 
-/// Whether a server that answers so may answer otherwise after a while.
-bool passes(Code code) {
-  return code == Code::unreachable || code == Code::stopped || code == Code::overloaded ||
-         code == Code::internal || code == Code::subscriber_lagged || code == Code::answer_invalid ||
-         code == Code::store_poisoned;
-}
-
 class ServerFeed final : public Feed {
  public:
   ServerFeed(Client client, std::string target, std::string cursor,

@@ -74,6 +74,7 @@ struct RunStartArguments {
   std::string after;  ///< FLOW/ID
   std::string on;
   std::string from;
+  std::string idempotency_key;
   bool wait = false;
 };
 

@@ -2,25 +2,14 @@
 // The verbs that change instances: create and send.
 #include <fmt/format.h>
 
-#include <random>
-
 #include "cli/input.hpp"
 #include "cli/output.hpp"
 #include "cli/show.hpp"
 #include "cli/verbs.hpp"
 #include "pawl/http.hpp"
-#include "pawl/ulid.hpp"
 
 namespace pawl::cli {
 namespace {
-
-/// A key of the caller's, or one of our own: with it, asking again after a broken connection is safe.
-std::string request_key(const std::string& given) {
-  if (!given.empty()) return given;
-  std::random_device chance;
-  UlidSource ids([&] { return (std::uint64_t{chance()} << 32U) | chance(); });
-  return "pawl-cli-" + ids.next(std::chrono::floor<Duration>(std::chrono::system_clock::now())).to_string();
-}
 
 int change(const Common& common, const std::string& target, Result<std::string> body,
            const std::string& given) {

@@ -6,11 +6,31 @@
 
 #include <algorithm>
 
+#include "pawl/instance_id.hpp"
 #include "pawl/names.hpp"
 
 namespace pawl {
 
 using flow_machine::Begin;
+
+namespace {
+
+std::string id_of_request(std::string_view request_id) {
+  return InstanceId{digest16(fmt::format("run {}", request_id))}.to_string();
+}
+
+/// Everything that a start says.
+std::string content_of(const FlowDefinition& flow, std::string_view request, const RunOptions& options) {
+  JsonWriter out;
+  out.begin_array().string(flow.name).string(request).string(options.id).string(options.queue);
+  out.integer(std::int64_t{options.priority}).integer(options.delay ? options.delay->count() : -1);
+  out.string(enum_name(options.on)).string(options.from);
+  for (const auto* other : {&options.after, &options.parent})
+    out.string(*other ? (*other)->flow : "").string(*other ? (*other)->id : "");
+  return out.end_array().take().value_or("");
+}
+
+}  // namespace
 
 FlowsCore::FlowsCore(Runtime& runtime, FlowsOptions options)
     : runtime_(runtime), options_(std::move(options)), ids_([&runtime] { return runtime.random(); }) {}
@@ -136,7 +156,11 @@ Result<FlowsCore::Prepared> FlowsCore::prepare(const FlowDefinition& flow, std::
     const std::lock_guard lock(ids_mutex_);
     made.data.run = ids_.next(runtime_.now()).to_string();
   }
-  made.id = options.id.empty() ? made.data.run : std::move(options.id);
+  if (!options.request_id.empty()) made.content = content_of(flow, request, options);
+  made.id = !options.id.empty()          ? std::move(options.id)
+            : options.request_id.empty() ? made.data.run
+                                         : id_of_request(options.request_id);
+  made.request_id = std::move(options.request_id);
   made.data.request = Json{std::move(request)};
   made.data.step = std::move(step);
   if (options.after) {
@@ -158,6 +182,18 @@ Result<FlowsCore::Prepared> FlowsCore::prepare(const FlowDefinition& flow, std::
   return made;
 }
 
+/// What a start is answered with whose outcome came from the log: it was repeated if that is another run than
+/// the one that was to begin. Shown is what became of it, unless its id is that of a later one by now.
+Run FlowsCore::to_started(const Instance& instance, const std::string& begun) const {
+  auto first = to_run(instance);
+  if (first.run == begun) return first;
+  first.attached = true;
+  auto present = get(first.flow, first.id);
+  if (!present || present->run != first.run) return first;
+  present->attached = true;
+  return *std::move(present);
+}
+
 /// Begins the run, or finds the one of the same id that is not finished.
 void FlowsCore::begin(const std::string& flow, Prepared prepared,
                       std::move_only_function<void(Result<Run>)> done) {
@@ -165,11 +201,15 @@ void FlowsCore::begin(const std::string& flow, Prepared prepared,
   if (!engine) return done(fail(engine.error()));
   auto id = prepared.id;
   auto data = prepared.data;
-  auto transaction = Transaction{}.begin<flow_machine::run>(std::move(prepared.id), std::move(prepared.data),
-                                                            Begin{}, {.machine = flow});
+  const bool tagged = !prepared.request_id.empty();
+  auto transaction = Transaction{}
+                         .begin<flow_machine::run>(std::move(prepared.id), std::move(prepared.data), Begin{},
+                                                   {.machine = flow})
+                         .request_id(std::move(prepared.request_id), std::move(prepared.content));
   (*engine)->submit(std::move(transaction),
-                    [core = shared_from_this(), flow, id = std::move(id), data = std::move(data),
+                    [core = shared_from_this(), flow, id = std::move(id), data = std::move(data), tagged,
                      done = std::move(done)](auto outcome) mutable {
+                      if (outcome && tagged) return done(core->to_started(outcome->front(), data.run));
                       if (outcome) return done(core->to_run(outcome->front(), std::move(data)));
                       if (outcome.error().code() != Code::duplicate_instance)
                         return done(fail(std::move(outcome).error()));

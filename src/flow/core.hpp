@@ -67,6 +67,8 @@ class FlowsCore : public std::enable_shared_from_this<FlowsCore> {
   struct Prepared {
     std::string id;
     RunData data;
+    std::string request_id{};
+    std::string content{};  ///< what a repeat of the request is equal in
   };
   Result<Prepared> prepare(const FlowDefinition& flow, std::string request, RunOptions options);
   void begin(const std::string& flow, Prepared prepared, std::move_only_function<void(Result<Run>)> done);
@@ -74,6 +76,7 @@ class FlowsCore : public std::enable_shared_from_this<FlowsCore> {
   Result<Run> get(std::string_view flow, std::string_view id) const;
   Run to_run(const Instance& instance) const;
   Run to_run(const Instance& instance, RunData data) const;
+  Run to_started(const Instance& instance, const std::string& begun) const;
 
   /// The event that an outcome of a step comes to.
   Result<Reply> settle(const FlowDefinition& flow, std::size_t step, const RunData& data,

@@ -55,6 +55,7 @@ Result<Start> parse_start(const Flows& flows, const http::Request& request) {
   PAWL_TRY(start.request, body.object("request"));
   auto& options = start.options;
   PAWL_TRY(options.id, body.text_or("id", ""));
+  PAWL_TRY(options.request_id, request_id(request));
   PAWL_TRY(options.queue, body.text_or("queue", ""));
   PAWL_TRY(options.priority, priority_of(body));
   PAWL_TRY(options.delay, body.duration("delay"));
@@ -119,8 +120,8 @@ std::vector<http::Route> flow_routes(Engine& engine, Flows& flows, Waits& waits)
        .path = "/v1/flows/{flow}/runs",
        .id = "start_run",
        .summary =
-           "Start a run; answered once it is durable. 200 where a run of this id was found unfinished, or "
-           "was waited for to its end",
+           "Start a run; answered once it is durable. 200 where a run of this id was found unfinished, "
+           "where the request was a repeat, or where the run was waited for to its end",
        .role = http::Role::operator_,
        .query = {{.name = "wait",
                   .description = "answer only when the run has ended or this time is over, such as 10s; "
@@ -130,7 +131,10 @@ std::vector<http::Route> flow_routes(Engine& engine, Flows& flows, Waits& waits)
        .success = 201,
        .other_success = 200,
        .errors = {Code::unknown_machine, Code::unknown_instance, Code::unknown_pool, Code::invalid_argument,
-                  Code::missing_field},
+                  Code::missing_field, Code::request_id_reused},
+       .takes_request_id = true,
+       // The run that it comes after is read, which may have to be loaded.
+       .may_block = [](const http::Request& request) { return request.body.contains("\"after\""); },
        .run_async = [&flows, &waits](
                         const http::Request& request,
                         http::Reply reply) { start_run(flows, waits, request, std::move(reply)); }},

@@ -115,6 +115,18 @@ TEST_F(EngineTest, ARepeatedRequestReturnsTheFirstOutcome) {
   EXPECT_EQ(world->get<counter>("c").value().data.sum, 6);
 }
 
+TEST_F(EngineTest, ARepeatIsEqualInTheContentThatItNamesWhateverElseItHolds) {
+  ASSERT_TRUE(world->create<counter>("c"));
+  const auto add = [&](int amount, std::string content) {
+    return world->commit(Transaction{}.send<counter>("c", Add{amount}).request_id("r", std::move(content)));
+  };
+  const auto first = add(5, "five or so").value().front();
+  world.restart();
+  EXPECT_EQ(add(6, "five or so").value().front().data, first.data);
+  EXPECT_EQ(code_of(add(5, "six")), Code::request_id_reused);
+  EXPECT_EQ(code_of(world->send<counter>("c", Add{5}, {.request_id = "r"})), Code::request_id_reused);
+}
+
 TEST_F(EngineTest, ARequestIdCoversExpectedVersionsAndParameters) {
   World world(counters, {.schema = {{.text = "CREATE TABLE IF NOT EXISTS t(x)"}}});
   world->create<counter>("c").value();

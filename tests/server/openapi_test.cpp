@@ -172,6 +172,8 @@ std::vector<Case> flow_cases(const std::string& ulid, const std::string& lease) 
       {"start_run", 200, "POST", runs + "?wait=10s", R"({"id":"ended","request":{"grams":-1}})"},
       {"start_run", 400, "POST", runs, R"({"idd":"one"})"},
       {"start_run", 404, "POST", "/v1/flows/nothing/runs", "{}"},
+      {"start_run", 201, "POST", runs, R"({"delay":"1h"})", "Idempotency-Key: started\r\n"},
+      {"start_run", 422, "POST", runs, R"({"delay":"2h"})", "Idempotency-Key: started\r\n"},
       {"start_run", 413, "POST", runs, large},
       {"start_run", 415, "POST", runs, "{}", kText},
       {"list_runs", 200, "GET", "/v1/runs"},

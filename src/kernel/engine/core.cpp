@@ -59,6 +59,11 @@ class Content {
 
 std::int64_t content_of(const Transaction& transaction) {
   Content content;
+  if (transaction.request_content()) {
+    content.text("given");
+    content.text(*transaction.request_content());
+    return content.digest();
+  }
   for (const auto& operation : transaction.operations()) {
     content.text(operation.kind == Operation::Kind::create ? "create" : "send");
     for (const auto* part : {&operation.machine, &operation.key, &operation.partition, &operation.event,
