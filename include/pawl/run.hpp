@@ -74,8 +74,16 @@ struct RunPlan {
   bool operator==(const RunPlan&) const = default;
 };
 
+/// One run among those of its id: a later one of the same flow and id is another.
+struct ExactRun {
+  std::string flow;
+  std::string id;
+  std::optional<std::string> run{};  ///< ULID; none where an earlier release has not said it
+  bool operator==(const ExactRun&) const = default;
+};
+
 struct ChildRun {
-  RunRef run;
+  ExactRun run;
   std::optional<RunState> ended{};
   bool operator==(const ChildRun&) const = default;
 };
@@ -83,7 +91,7 @@ struct ChildRun {
 struct RunFamily {
   std::optional<RunRef> parent{};
   std::vector<ChildRun> children{};
-  std::vector<RunRef> dependents{};  ///< told when this run ends
+  std::vector<ExactRun> dependents{};  ///< told when this run ends
   bool operator==(const RunFamily&) const = default;
 };
 

@@ -36,7 +36,7 @@ std::vector<RunSpan> to_spans(const std::vector<LogEvent>& events, const Run& ru
 
 /// What a step has asked for besides its outcome.
 struct StepAsked {
-  std::vector<RunRef> children{};
+  std::vector<ExactRun> children{};
   std::vector<Sql> sql{};
 };
 

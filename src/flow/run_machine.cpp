@@ -23,11 +23,16 @@ const Upstream* upstream_of(const RunData& data) {
   return data.plan && data.plan->after ? &*data.plan->after : nullptr;
 }
 
+bool has_same_id(const ExactRun& a, const ExactRun& b) { return a.flow == b.flow && a.id == b.id; }
+bool is_same(const ExactRun& a, const ExactRun& b) {
+  return a.run && b.run ? *a.run == *b.run : has_same_id(a, b);
+}
+
 /// Sends an event of this machine to a run of whatever flow.
 template <class E>
-void tell(const RunRef& to, const E& event, Effects& effects) {
+void tell(const std::string& flow, const std::string& id, const E& event, Effects& effects) {
   if (auto payload = encode(event)) {
-    effects.send(effect::Message{to.flow, to.id, std::string(event_name<run, E>()), *std::move(payload)});
+    effects.send(effect::Message{flow, id, std::string(event_name<run, E>()), *std::move(payload)});
   }
 }
 
@@ -58,6 +63,13 @@ bool is_unsatisfied(const RunData& data) {
 bool would_satisfy(const RunData& data, const UpstreamEnded& ended) {
   const auto* upstream = upstream_of(data);
   return upstream != nullptr && satisfies(upstream->on, ended.state);
+}
+
+bool is_for_another(const RunData& data, const UpstreamEnded& ended) {
+  if (ended.dependent) return *ended.dependent != data.run;
+  // Told by an earlier release. The flow may have another name by now, so that the id alone decides.
+  const auto* upstream = upstream_of(data);
+  return upstream == nullptr || upstream->run.id != ended.run.id;
 }
 
 std::string unsatisfied_reason(const RunData& data) {
@@ -117,20 +129,24 @@ void clean_up(RunData& data, const std::string& next, Effects& effects) {
 void tell_end(const RunData& data, RunState state, Effects& effects) {
   if (!data.family) return;
   const RunRef self{std::string(effects.machine()), std::string(effects.key())};
-  if (data.family->parent) tell(*data.family->parent, ChildEnded{self, state}, effects);
+  if (const auto& parent = data.family->parent)
+    tell(parent->flow, parent->id, ChildEnded{{self.flow, self.id, data.run}, state}, effects);
   for (const auto& dependent : data.family->dependents) {
-    tell(dependent, UpstreamEnded{self, state, data.response}, effects);
+    tell(dependent.flow, dependent.id, UpstreamEnded{self, state, data.response, dependent.run}, effects);
   }
 }
 
 void note_child(RunData& data, const ChildEnded& ended) {
   auto& children = family(data).children;
-  const auto found = std::ranges::find(children, ended.run, &ChildRun::run);
-  if (found != children.end()) {
-    found->ended = ended.state;
-  } else {
-    children.push_back({ended.run, ended.state});
+  for (auto& child : children) {
+    if (!is_same(child.run, ended.run)) continue;
+    child.ended = ended.state;
+    return;
   }
+  // The step that it was started by was gone back to, and has started it anew.
+  const bool late = std::ranges::any_of(
+      children, [&](const ChildRun& child) { return !child.ended && has_same_id(child.run, ended.run); });
+  if (!late) children.push_back({ended.run, ended.state});
 }
 
 void note_upstream(RunData& data, const UpstreamEnded& ended) {
@@ -142,9 +158,35 @@ void note_upstream(RunData& data, const UpstreamEnded& ended) {
 void note_done(RunData& data, const StepDone& done) {
   if (done.response) data.response = *done.response;
   if (!done.next.empty()) data.step = done.next;
-  for (const auto& child : done.children) {
+  for (const auto& started : done.children) {
     auto& children = family(data).children;
-    if (std::ranges::find(children, child, &ChildRun::run) == children.end()) children.push_back({child});
+    std::erase_if(children, [&](const ChildRun& child) {
+      return has_same_id(child.run, started) && !is_same(child.run, started);
+    });
+    const bool known =
+        std::ranges::any_of(children, [&](const ChildRun& child) { return is_same(child.run, started); });
+    if (!known) children.push_back({started});
+  }
+}
+
+void note_rewound(RunData& data, const StepRewound& step) {
+  if (step.response) data.response = *step.response;
+  auto& why = trouble(data);
+  ++why.rewinds[step.step];
+  why.error = step.reason;
+  data.step = step.next;
+  // Those that are started again are waited for again.
+  if (data.family) data.family->children.clear();
+}
+
+void note_dependent(RunData& data, const ExactRun& dependent) {
+  auto& dependents = family(data).dependents;
+  const auto known =
+      std::ranges::find_if(dependents, [&](const ExactRun& other) { return has_same_id(other, dependent); });
+  if (known != dependents.end()) {
+    *known = dependent;
+  } else {
+    dependents.push_back(dependent);
   }
 }
 

@@ -4,7 +4,6 @@
 /// The machine of every run. It does not know any flow: what comes next is in the events, which the handlers
 /// of the steps make, and who asks for it is told by the works `kWatch` and `kPlan`.
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,15 +28,16 @@ struct Plan {
 struct DelayOver {};
 /// Another run wants to be told of this one's end.
 struct Watch {
-  RunRef dependent;
+  ExactRun dependent;
 };
 struct UpstreamEnded {
   RunRef run;
   RunState state = RunState::done;
   Json response{};
+  std::optional<std::string> dependent{};  ///< ULID of the run that is told
 };
 struct ChildEnded {
-  RunRef run;
+  ExactRun run;
   RunState state = RunState::done;
 };
 
@@ -46,8 +46,8 @@ struct StepDone {
   std::string step;
   std::string next;
   std::optional<Json> response{};
-  std::vector<RunRef> children{};  ///< to be waited for
-  bool closes = false;             ///< every step is done, and `next` is a finalizer
+  std::vector<ExactRun> children{};  ///< to be waited for
+  bool closes = false;               ///< every step is done, and `next` is a finalizer
 };
 struct StepRewound {
   std::string step;
@@ -101,7 +101,9 @@ void tell_end(const RunData& data, RunState state, Effects& effects);
 void note_child(RunData& data, const ChildEnded& child);
 void note_upstream(RunData& data, const UpstreamEnded& upstream);
 void note_done(RunData& data, const StepDone& done);
+void note_rewound(RunData& data, const StepRewound& step);
 void note_end(RunData& data, const StepEnded& end);
+void note_dependent(RunData& data, const ExactRun& dependent);
 void note_cleaned(RunData& data, const CleanedUp& cleaned);
 
 bool is_delayed(const RunData& data);
@@ -109,6 +111,8 @@ bool must_wait(const RunData& data);       // the upstream run has not ended
 bool is_unsatisfied(const RunData& data);  // it has, but otherwise than needed
 bool has_open_children(const RunData& data);
 bool would_satisfy(const RunData& data, const UpstreamEnded& upstream);
+/// An earlier run of this id came after the one that has ended.
+bool is_for_another(const RunData& data, const UpstreamEnded& upstream);
 std::string unsatisfied_reason(const RunData& data);
 
 inline bool is_cancelled(const RunData& data) { return data.trouble && data.trouble->cancel; }
@@ -163,6 +167,10 @@ inline constexpr auto run =
                          data.plan->not_before.reset();
                          detail::run_step(data, effects);
                        })
+        .stay<UpstreamEnded>(from(waiting, paused),
+                             when([](const RunData& data, const UpstreamEnded& upstream) {
+                               return detail::is_for_another(data, upstream);
+                             }))
         .on<UpstreamEnded>(waiting, running, when([](const RunData& data, const UpstreamEnded& upstream) {
                              return detail::would_satisfy(data, upstream);
                            }),
@@ -223,14 +231,32 @@ inline constexpr auto run =
                            detail::cancel(data, *data.trouble->cancel, true, effects);
                          })
         .on<StepRewound>(running, running,
+                         when([](const RunData& data) { return detail::is_to_retry(data); }),
                          [](RunData& data, const StepRewound& step, Effects& effects) {
-                           if (step.response) data.response = *step.response;
-                           ++detail::trouble(data).rewinds[step.step];
-                           data.trouble->error = step.reason;
-                           data.step = step.next;
-                           if (detail::is_to_retry(data)) return detail::retry(data, effects);
+                           detail::note_rewound(data, step);
+                           detail::retry(data, effects);
+                         })
+        .on<StepRewound>(running, paused, when([](const RunData& data) { return detail::is_to_pause(data); }),
+                         [](RunData& data, const StepRewound& step, Effects& effects) {
+                           detail::note_rewound(data, step);
+                           detail::hold(data, effects);
+                         })
+        .on<StepRewound>(running, running,
+                         [](RunData& data, const StepRewound& step, Effects& effects) {
+                           detail::note_rewound(data, step);
                            effects.work(data.step, Begin{});
                          })
+        // What was asked for goes before an end that may only be the answer to it.
+        .on<StepEnded>(running, closing, when([](const RunData& data) { return detail::is_cancelled(data); }),
+                       [](RunData& data, const StepEnded& step, Effects& effects) {
+                         if (step.response) data.response = *step.response;
+                         detail::cancel(data, *data.trouble->cancel, true, effects);
+                       })
+        .on<StepEnded>(running, running, when([](const RunData& data) { return detail::is_to_retry(data); }),
+                       [](RunData& data, const StepEnded& step, Effects& effects) {
+                         if (step.response) data.response = *step.response;
+                         detail::retry(data, effects);
+                       })
         .on<StepEnded>(running, closing,
                        when([](const RunData&, const StepEnded& step) { return !step.next.empty(); }),
                        [](RunData& data, const StepEnded& step, Effects& effects) {
@@ -272,13 +298,8 @@ inline constexpr auto run =
                         })
         .stay<ChildEnded>(from(delayed, waiting, running, joining, paused, closing),
                           [](RunData& data, const ChildEnded& child) { detail::note_child(data, child); })
-        .stay<Watch>(
-            from(delayed, waiting, running, joining, paused, closing),
-            [](RunData& data, const Watch& watch) {
-              auto& dependents = detail::family(data).dependents;
-              if (std::find(dependents.begin(), dependents.end(), watch.dependent) == dependents.end())
-                dependents.push_back(watch.dependent);
-            })
+        .stay<Watch>(from(delayed, waiting, running, joining, paused, closing),
+                     [](RunData& data, const Watch& watch) { detail::note_dependent(data, watch.dependent); })
 
         // What people ask for.
         .on<Cancel>(from(delayed, waiting, joining, paused), closing,

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "flow/core.hpp"
+#include "pawl/instance_id.hpp"
 #include "pawl/names.hpp"
 
 namespace pawl {
@@ -99,9 +100,13 @@ class RunningStep final : public Step {
     options.parent = RunRef{flow_, id_};
     PAWL_TRY(const auto* definition, core_.find_flow(flow));
     PAWL_TRY(auto prepared, core_.prepare(*definition, request, std::move(options)));
-    RunRef child{definition->name, prepared.id};
+    // A repeat of the step finds it also when it has ended, whatever else is said of it then.
+    const auto starting =
+        fmt::format("{} starts {} {}", context_.request_id(), definition->name, prepared.id);
+    prepared.request_id = "child/" + InstanceId{digest16(starting)}.to_string();
+    prepared.content.clear();
     auto begun = core_.begin_and_wait(definition->name, std::move(prepared));
-    if (begun) asked_.children.push_back(std::move(child));
+    if (begun) asked_.children.push_back({begun->flow, begun->id, begun->run});
     return begun;
   }
   Result<Run> get(std::string_view flow, std::string_view id) override {
@@ -315,13 +320,13 @@ Result<Reply> FlowsCore::watch(const WorkContext& context) {
     const auto upstream = get(after.flow, after.id);
     if (!upstream && upstream.error().code() != Code::unknown_instance) return fail(upstream.error());
     // Forgotten: nobody knows any more how it ended.
-    if (!upstream) return reply(UpstreamEnded{after, RunState::cancelled, {}});
+    if (!upstream) return reply(UpstreamEnded{after, RunState::cancelled, {}, data.run});
     if (!upstream->finished) return std::nullopt;
-    return reply(UpstreamEnded{after, upstream->state, Json{upstream->response}});
+    return reply(UpstreamEnded{after, upstream->state, Json{upstream->response}, data.run});
   };
   PAWL_TRY(auto before, ended());
   if (before) return *std::move(before);
-  const Watch watch{{std::string(context.machine), std::string(context.key)}};
+  const Watch watch{{std::string(context.machine), std::string(context.key), data.run}};
   auto told = engine->commit(Transaction{}.send<run>(after.id, watch, {.machine = after.flow}));
   if (told) return no_reply();
   // It may have ended meanwhile.

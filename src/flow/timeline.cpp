@@ -74,24 +74,28 @@ class Reader {
     if (again && again->as_boolean() == true) open(Kind::backoff, event.event, event.at);
   }
 
+  /// An end that was the answer to somebody who wants the run to go on elsewhere.
+  static bool goes_on(const LogEvent& event) {
+    return event.event == "StepEnded" && event.state == "running";
+  }
+
   /// `data` is that after the event, if it could be read.
   static std::string outcome_of(const LogEvent& event, const Result<RunData>& data) {
     if (event.event == "StepDone" || event.event == "CleanedUp") return "done";
     if (event.event == "StepRewound") return "rewound";
-    if (event.event == "StepStopped") return "stopped";
+    if (event.event == "StepStopped" || goes_on(event)) return "stopped";
     const auto ending = data && data->trouble ? data->trouble->ending : std::nullopt;
     return ending ? std::string(enum_name(*ending)) : event.state;
   }
 
   void read_transition(const LogEvent& event) {
     const bool ends_step = event.event.starts_with("Step") || event.event == "CleanedUp";
-    const bool stays = event.event == "Watch" || (event.event == "ChildEnded" && event.state != "running") ||
-                       (event.state == "running" && !ends_step && state_ == "running");
+    const bool stays = event.state == state_ && !ends_step;
     if (stays || event.kind == "message") return;
     const auto data = decode<RunData>(event.data);
     if (ends_step) {
       if (asked_) open(Kind::attempt, step_, *asked_, 1);
-      const bool bad = event.event == "StepEnded" || event.event == "StepRewound";
+      const bool bad = (event.event == "StepEnded" && !goes_on(event)) || event.event == "StepRewound";
       close(event.at, outcome_of(event, data),
             bad && data && data->trouble ? data->trouble->error.value_or("") : std::string());
     }

@@ -33,7 +33,7 @@ void write_family(JsonWriter& out, const RunFamily& family) {
   out.field("children").begin_array();
   for (const auto& child : family.children) {
     out.begin_object();
-    write_ref(out, child.run);
+    write_ref(out, {child.run.flow, child.run.id});
     if (child.ended) out.field("ended").string(enum_name(*child.ended));
     out.end_object();
   }

@@ -127,6 +127,24 @@ TEST_F(FlowControlTest, PausingLetsTheRunningStepEndAndHoldsTheNext) {
   EXPECT_EQ(script.log[1], "x:pack");
 }
 
+TEST_F(FlowControlTest, APauseHoldsTheStepThatARewindGoesBackTo) {
+  script.doings["pack"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
+    if (script.log.size() > 2) return Outcome::done();
+    (void)linger(step, 5s);
+    return Outcome::rewind("charge", "wrong card");
+  };
+  start();
+  kit.advance(1s);
+  ASSERT_TRUE(flows().pause("shop", "x"));
+  kit.advance(1h);
+  EXPECT_EQ(run().state, RunState::paused);
+  EXPECT_EQ(run().step, "charge");
+  EXPECT_THAT(script.log, ElementsAre("x:charge", "x:pack"));
+  ASSERT_TRUE(flows().resume("shop", "x"));
+  EXPECT_EQ(flows().wait("shop", "x").value().state, RunState::done);
+  EXPECT_EQ(script.log[2], "x:charge");
+}
+
 TEST_F(FlowControlTest, ResumingARunWhoseStepStillRunsTakesThePauseBack) {
   for (const bool fails : {false, true}) {
     script.log.clear();
@@ -180,6 +198,43 @@ TEST_F(FlowControlTest, ARetriedRunIsFoundByItsNewIdAlsoAfterACrash) {
   const auto found = flows().find(again.run);
   ASSERT_TRUE(found) << found.error().to_string();
   EXPECT_EQ(found->created_at, again.created_at);
+}
+
+TEST_F(FlowControlTest, ARetryThatAStepAnswersWithAnEndIsNotLost) {
+  for (const auto& end :
+       {Outcome::abort("was stopped"), Outcome::unrecoverable("broken"), Outcome::handoff("enough")}) {
+    script.log.clear();
+    script.doings["ship"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
+      if (script.log.size() > 3) return Outcome::done();
+      (void)linger(step, 1h);
+      return end;
+    };
+    start();
+    kit.advance(1s);
+    ASSERT_TRUE(flows().retry("shop", "x", "pack"));
+    EXPECT_EQ(flows().wait("shop", "x").value().state, RunState::done);
+    EXPECT_EQ(flows().timeline("shop", "x").value().spans[2].outcome, "stopped");
+    EXPECT_THAT(script.log,
+                ElementsAre("x:charge", "x:pack", "x:ship", "x:pack", "x:ship", "x:tidy", "x:report"));
+  }
+}
+
+TEST_F(FlowControlTest, ARunWhoseStepAnswersItsCancelWithAnEndIsCancelledAndUndone) {
+  for (const auto& end :
+       {Outcome::abort("was stopped"), Outcome::unrecoverable("broken"), Outcome::handoff("enough")}) {
+    script.log.clear();
+    script.doings["pack"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
+      (void)linger(step, 1h);
+      return end;
+    };
+    start();
+    kit.advance(1s);
+    ASSERT_TRUE(flows().cancel("shop", "x", "changed my mind"));
+    const auto ended = flows().wait("shop", "x").value();
+    EXPECT_EQ(ended.state, RunState::cancelled);
+    EXPECT_EQ(ended.error, "changed my mind");
+    EXPECT_THAT(script.log, ElementsAre("x:charge", "x:pack", "x:unpack", "x:refund", "x:tidy", "x:report"));
+  }
 }
 
 TEST_F(FlowControlTest, AFailedRunIsRetriedFromTheStepThatFailedWithItsResponse) {

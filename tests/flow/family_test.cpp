@@ -27,6 +27,7 @@ class FlowFamilyTest : public ::testing::Test {
                          })
                   .to("fan-in",
                       [this](Step& step, const Order&, Receipt& receipt) -> Outcome {
+                        if (rewinds > 0 && --rewinds == 0) return Outcome::rewind("fan-out", "once more");
                         for (const auto* id : {"one", "two"}) {
                           PAWL_TRY(const auto child, step.get("child", id));
                           receipt.did.push_back(std::string(id) + " " + std::string(enum_name(child.state)));
@@ -37,6 +38,7 @@ class FlowFamilyTest : public ::testing::Test {
                   .end());
   }};
   std::uint32_t fan_out_attempts = 1;
+  int rewinds = 0;
   Flows& flows() { return kit.flows(); }
 };
 
@@ -64,6 +66,28 @@ TEST_F(FlowFamilyTest, AStepThatIsRepeatedFindsTheChildrenItStarted) {
   EXPECT_EQ(flows().wait("parent", "p").value().state, RunState::done);
   EXPECT_EQ(std::ranges::count(script.log, "one:c"), 1);
   EXPECT_EQ(flows().get("child", "one").value().generation, 1);
+}
+
+TEST_F(FlowFamilyTest, AStepThatIsRepeatedDoesNotBeginChildrenAnewThatHaveEnded) {
+  fan_out_attempts = 3;
+  flows().start("parent", "{}", {.id = "p"}).value();
+  const auto ended = flows().wait("parent", "p").value();
+  EXPECT_THAT(ended.response, HasSubstr(R"(["one done","two done"])"));
+  EXPECT_EQ(std::ranges::count(script.log, "fan-out"), 3);
+  EXPECT_EQ(std::ranges::count(script.log, "one:a"), 1);
+  EXPECT_EQ(flows().get("child", "one").value().generation, 1);
+}
+
+TEST_F(FlowFamilyTest, AStepThatIsGoneBackToStartsItsChildrenAnewAndTheyAreWaitedFor) {
+  script.doings["b"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+    return step.attempt() < 3 ? busy() : Outcome::done();
+  };
+  rewinds = 1;
+  flows().start("parent", "{}", {.id = "p"}).value();
+  const auto ended = flows().wait("parent", "p").value();
+  EXPECT_EQ(ended.state, RunState::done);
+  EXPECT_THAT(ended.response, HasSubstr(R"(["one done","two done"])")) << "not as they ran";
+  EXPECT_EQ(flows().get("child", "one").value().generation, 2);
 }
 
 TEST_F(FlowFamilyTest, JoiningSurvivesACrash) {

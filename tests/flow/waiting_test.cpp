@@ -93,6 +93,64 @@ TEST_F(FlowWaitingTest, OnFailureADependentOfASuccessIsCancelled) {
   EXPECT_EQ(state("down"), RunState::cancelled);
 }
 
+TEST_F(FlowWaitingTest, TheEndOfARunThatAnEarlierRunOfTheIdCameAfterBeginsNothing) {
+  for (const bool paused : {false, true}) {
+    SCOPED_TRACE(paused);
+    script.doings["c"] = [](Step& step, const Order&, Receipt& receipt) {
+      receipt.note = "from " + step.id();
+      return Outcome::done();
+    };
+    start({.id = "earlier", .delay = 1h});
+    start({.id = "later", .delay = 2h});
+    start({.id = "down", .after = RunRef{"letters", "earlier"}}, "bound");
+    kit.advance(1min);
+    ASSERT_TRUE(flows().cancel("bound", "down", "it is to come after another"));
+    kit.advance(1min);
+    start({.id = "down", .after = RunRef{"letters", "later"}}, "bound");
+    kit.advance(1min);
+    if (paused) {
+      ASSERT_TRUE(flows().pause("bound", "down"));
+    }
+    kit.advance(1h);
+    EXPECT_EQ(state("earlier"), RunState::done);
+    EXPECT_EQ(state("down", "bound"), paused ? RunState::paused : RunState::waiting);
+    if (paused) {
+      ASSERT_TRUE(flows().resume("bound", "down"));
+    }
+    kit.advance(2h);
+    EXPECT_EQ(state("down", "bound"), RunState::done);
+    EXPECT_EQ(script.log.back(), "down:take from later");
+  }
+}
+
+TEST_F(FlowWaitingTest, ADependentThatWaitsAgainForTheSameRunBeginsWhenThatHasEnded) {
+  start({.id = "up", .delay = 1h});
+  start({.id = "down", .after = RunRef{"letters", "up"}});
+  kit.advance(1min);
+  ASSERT_TRUE(flows().cancel("letters", "down", "not yet"));
+  kit.advance(1min);
+  start({.id = "down", .after = RunRef{"letters", "up"}});
+  kit.advance(1h);
+  EXPECT_EQ(state("down"), RunState::done);
+}
+
+TEST_F(FlowWaitingTest, ADependentOfAFlowThatIsRenamedMeanwhileStillHearsOfItsEnd) {
+  start({.id = "up", .delay = 1h});
+  start({.id = "down", .after = RunRef{"letters", "up"}}, "bound");
+  kit.advance(1min);
+  kit.crash_and_change([this](Flows& flows) {
+    flows.add(flow<Order, Receipt>("characters")
+                  .formerly("letters")
+                  .start("a", script.step("a"))
+                  .to("b", script.step("b"))
+                  .to("c", script.step("c"))
+                  .end());
+    flows.add(flow<Order, Receipt>("bound").start("take", script.step("take")).end());
+  });
+  kit.advance(2h);
+  EXPECT_EQ(state("down", "bound"), RunState::done);
+}
+
 TEST_F(FlowWaitingTest, ARunCannotWaitForItself) {
   start({.id = "a", .delay = 1h});
   EXPECT_EQ(code_of(flows().start("letters", "{}", {.id = "a", .after = RunRef{"letters", "a"}})),
