@@ -58,7 +58,9 @@ struct RunQuery {
   std::string flow{};   ///< empty: all
   std::string state{};  ///< by name
   std::optional<bool> finished{};
-  std::string cursor{};
+  std::string queue{};        ///< only those that stand in its line or have their place
+  bool newest_first = false;  ///< else in the order of their creation
+  std::string cursor{};       ///< `next` of the page before, in the same order
   std::size_t limit = 100;
 };
 

@@ -129,13 +129,17 @@ struct History {
 /// Which instances to list. Empty fields do not restrict.
 struct ListQuery {
   std::string machine{};
+  std::vector<std::string> machines{};  ///< any of these
   std::string state{};
+  std::string prefix{};  ///< of the key
+  std::string queue{};   ///< stands in the line of this pool, or has its place; see `Effects::enter_queue`
   std::string partition{};
   std::optional<Time> created_after{};
   std::optional<Time> changed_after{};
   std::optional<Time> changed_before{};
   std::optional<bool> finished{};
-  std::string cursor{};
+  bool newest_first = false;  ///< else in the order of their creation
+  std::string cursor{};       ///< `next` of the page before, in the same order
   std::size_t limit = 100;
 };
 

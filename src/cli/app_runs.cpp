@@ -10,13 +10,15 @@ constexpr std::size_t kMostRunsListed = 1'000'000;
 void add_run_list(CLI::App& app, int& status) {
   const auto given = make_given<RunListArguments>();
   auto& own = given->own;
-  auto* verb =
-      add_verb(app, status, "runs", "List runs of flows in the order of their creation", given, run_runs);
+  auto* verb = add_verb(app, status, "runs", "List runs of flows, the newest first", given, run_runs);
   verb->add_option("--flow", own.flow, "only of this flow");
   verb->add_option("--state", own.state, "only in this state");
-  verb->add_option("--queue", own.queue, "only unfinished ones of this queue");
+  verb->add_option("--queue", own.queue, "only those in the line of this queue, or with a place");
   auto* finished = verb->add_flag("--finished", own.finished, "only finished ones");
   verb->add_flag("--unfinished", own.unfinished, "only unfinished ones")->excludes(finished);
+  verb->add_option("--order", own.order, "which come first")
+      ->check(CLI::IsMember({"newest", "oldest"}))
+      ->capture_default_str();
   verb->add_option("--cursor", own.cursor, "go on where the page before ended");
   verb->add_option("-n,--limit", own.limit, "at most so many, up to 1000000")
       ->type_name("N")

@@ -153,6 +153,7 @@ Result<JsonDocument> list_all(Client& client, const RunListArguments& arguments)
                                     {"queue", arguments.queue}}) {
     if (!value.empty()) filter += fmt::format("&{}={}", name, http::encode_percent(value));
   }
+  filter += fmt::format("&order={}", arguments.order);
   if (arguments.finished || arguments.unfinished) filter += fmt::format("&finished={}", arguments.finished);
   JsonWriter out;
   out.begin_object().key("runs").begin_array();

@@ -61,6 +61,7 @@ struct RunListArguments {
   std::string cursor;
   bool finished = false;
   bool unfinished = false;
+  std::string order = "newest";
   std::size_t limit = 100;
 };
 

@@ -72,25 +72,25 @@ Result<Run> Flows::find(std::string_view ulid) const {
 
 Result<RunPage> Flows::list(const RunQuery& query) const {
   PAWL_TRY(const auto* engine, core_->engine());
-  ListQuery wanted{.state = query.state, .finished = query.finished, .cursor = query.cursor};
-  const auto limit = std::clamp<std::size_t>(query.limit, 1, 1000);
-  RunPage page;
-  if (!query.flow.empty()) {
+  ListQuery wanted{.state = query.state,
+                   .queue = query.queue,
+                   .finished = query.finished,
+                   .newest_first = query.newest_first,
+                   .cursor = query.cursor,
+                   .limit = std::clamp<std::size_t>(query.limit, 1, 1000)};
+  if (query.flow.empty()) {
+    for (const auto& [name, flow] : core_->flows()) wanted.machines.push_back(name);
+    if (wanted.machines.empty()) return RunPage{};
+  } else {
     PAWL_TRY(const auto* flow, core_->find_flow(query.flow));
     wanted.machine = flow->name;
   }
-  while (page.runs.size() < limit) {
-    wanted.limit = limit - page.runs.size();
-    PAWL_TRY(const auto found, engine->list(wanted));
-    for (const auto& instance : found.instances) {
-      if (!core_->flows().contains(instance.machine)) continue;
-      auto& run = page.runs.emplace_back(core_->to_run(instance));
-      if (run.finished) continue;
-      if (const auto values = engine->ephemerals(instance.machine, instance.key)) add_progress(run, *values);
-    }
-    page.next = found.next;
-    if (found.next.empty()) break;
-    wanted.cursor = found.next;
+  PAWL_TRY(const auto found, engine->list(wanted));
+  RunPage page{.runs = {}, .next = found.next};
+  for (const auto& instance : found.instances) {
+    auto& run = page.runs.emplace_back(core_->to_run(instance));
+    if (run.finished) continue;
+    if (const auto values = engine->ephemerals(instance.machine, instance.key)) add_progress(run, *values);
   }
   return page;
 }

@@ -175,6 +175,19 @@ Result<std::optional<Duration>> duration_parameter(const http::Request& request,
   return *duration;
 }
 
+http::Parameter order_of_listing() {
+  return {.name = "order",
+          .description = "which come first: the oldest, or the newest",
+          .schema = R"({"type":"string","enum":["oldest","newest"],"default":"oldest"})"};
+}
+
+Result<bool> newest_first_parameter(const http::Request& request) {
+  const auto& order = request.parameter("order");
+  if (order.empty() || order == "oldest") return false;
+  if (order == "newest") return true;
+  return fail(wrong_parameter("order", "oldest or newest", order));
+}
+
 Result<std::string> request_id(const http::Request& request) {
   const auto key = request.header("Idempotency-Key");
   const bool printable = std::ranges::all_of(key, [](char byte) { return byte > 0x20 && byte < 0x7F; });

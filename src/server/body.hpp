@@ -63,4 +63,8 @@ Result<std::optional<Duration>> duration_parameter(const http::Request& request,
 /// The header Idempotency-Key as a request id; empty where there is none.
 Result<std::string> request_id(const http::Request& request);
 
+/// The parameter `order` of a listing: oldest, which is the default, or newest.
+http::Parameter order_of_listing();
+Result<bool> newest_first_parameter(const http::Request& request);
+
 }  // namespace pawl::server

@@ -14,7 +14,6 @@ namespace pawl::server {
 namespace {
 
 constexpr std::size_t kMostPage = 1000;
-constexpr std::size_t kMostScanned = 20'000;  // instances looked at for one page of a key's prefix
 
 Result<http::Response> instance_response(const Engine& engine, const Instance& instance, int status) {
   JsonWriter out;
@@ -42,41 +41,22 @@ Result<http::Response> get_instance(const Engine& engine, const http::Request& r
 Result<ListQuery> list_query(const Engine& engine, const http::Request& request) {
   ListQuery query{.machine = request.parameter("machine"),
                   .state = request.parameter("state"),
+                  .prefix = request.parameter("prefix"),
                   .partition = request.parameter("partition"),
                   .cursor = request.parameter("cursor")};
   PAWL_TRY(query.limit, limit_parameter(request, 100, kMostPage));
   PAWL_TRY(query.changed_after, time_parameter(request, "changed_after"));
   PAWL_TRY(query.changed_before, time_parameter(request, "changed_before"));
   PAWL_TRY(query.finished, boolean_parameter(request, "finished"));
+  PAWL_TRY(query.newest_first, newest_first_parameter(request));
   const auto* definition = engine.definition(query.machine);
   if (definition != nullptr && !query.state.empty()) PAWL_CHECK(definition->find_state(query.state));
   return query;
 }
 
-/// A page of instances whose keys begin with `prefix`. Looks at a bounded number of instances, so a page may
-/// have fewer than asked for, or none, and others behind it.
-Result<InstancePage> list_with_prefix(const Engine& engine, ListQuery query, std::string_view prefix) {
-  if (prefix.empty()) return engine.list(query);
-  InstancePage found;
-  const auto limit = query.limit;
-  for (std::size_t seen = 0; seen < kMostScanned && found.instances.size() < limit;) {
-    // Never more than still fit, so that the cursor is behind the last one that is shown.
-    query.limit = limit - found.instances.size();
-    PAWL_TRY(auto page, engine.list(query));
-    seen += page.instances.size();
-    for (auto& instance : page.instances) {
-      if (instance.key.starts_with(prefix)) found.instances.push_back(std::move(instance));
-    }
-    found.next = page.next;
-    query.cursor = page.next;
-    if (page.next.empty()) break;
-  }
-  return found;
-}
-
 Result<http::Response> list_instances(const Engine& engine, const http::Request& request) {
   PAWL_TRY(const auto query, list_query(engine, request));
-  PAWL_TRY(const auto page, list_with_prefix(engine, query, request.parameter("prefix")));
+  PAWL_TRY(const auto page, engine.list(query));
   JsonWriter out;
   out.begin_object().key("instances").begin_array();
   for (const auto& instance : page.instances) {
@@ -173,18 +153,18 @@ http::Route list_route(Engine& engine) {
   return {
       .path = "/v1/instances",
       .id = "list_instances",
-      .summary = "Instances in the order of their creation, page by page",
+      .summary = "Instances in the order of their creation, or the newest first, page by page",
       .query = {{.name = "machine", .description = "only of this machine"},
                 {.name = "state", .description = "only in this state"},
-                {.name = "prefix",
-                 .description = "only keys that begin so; a page may then be short although there is a next"},
+                {.name = "prefix", .description = "only keys that begin so"},
                 {.name = "partition", .description = "only of this partition"},
                 {.name = "finished",
                  .description = "only (un)finished ones",
                  .schema = R"({"type":"boolean"})"},
                 {.name = "changed_after", .description = "changed later than this", .schema = time},
                 {.name = "changed_before", .description = "changed earlier than this", .schema = time},
-                {.name = "cursor", .description = "`next` of the page before"},
+                order_of_listing(),
+                {.name = "cursor", .description = "`next` of the page before, in the same order"},
                 limit_of_page()},
       .response = schema_ref("Instances"),
       .errors = {Code::unknown_machine, Code::unknown_state, Code::invalid_argument, Code::cursor_invalid},

@@ -13,11 +13,12 @@ namespace pawl::server {
 namespace {
 
 constexpr std::size_t kMostRuns = 1000;
-constexpr std::size_t kMostLookedAt = 20'000;  // runs looked at for one page of a queue
 constexpr Duration kUsualWait = std::chrono::seconds(30);
 
 Result<RunQuery> run_query(const Flows& flows, const http::Request& request) {
-  RunQuery query{.state = request.parameter("state"), .cursor = request.parameter("cursor")};
+  RunQuery query{.state = request.parameter("state"),
+                 .queue = request.parameter("queue"),
+                 .cursor = request.parameter("cursor")};
   if (!request.parameter("flow").empty()) {
     PAWL_TRY(const auto* flow, find_flow(flows, request));
     query.flow = flow->name;
@@ -29,36 +30,14 @@ Result<RunQuery> run_query(const Flows& flows, const http::Request& request) {
                                                  query.state.substr(0, 64), fmt::join(known, ", ")));
   }
   PAWL_TRY(query.finished, boolean_parameter(request, "finished"));
+  PAWL_TRY(query.newest_first, newest_first_parameter(request));
   PAWL_TRY(query.limit, limit_parameter(request, 100, kMostRuns));
   return query;
 }
 
-/// A page of the unfinished runs of one queue. Looks at a bounded number of runs, so a page may have fewer
-/// than asked for, or none, and others behind it.
-Result<RunPage> list_queue(const Flows& flows, RunQuery query, const std::string& queue) {
-  if (query.finished == true) return RunPage{};
-  query.finished = false;
-  const auto limit = query.limit;
-  RunPage found;
-  for (std::size_t seen = 0; seen < kMostLookedAt && found.runs.size() < limit;) {
-    // Never more than still fit, so that the cursor is behind the last one that is shown.
-    query.limit = limit - found.runs.size();
-    PAWL_TRY(auto page, flows.list(query));
-    seen += page.runs.size();
-    for (auto& run : page.runs) {
-      if (run.plan && run.plan->queue == queue) found.runs.push_back(std::move(run));
-    }
-    found.next = page.next;
-    query.cursor = page.next;
-    if (page.next.empty()) break;
-  }
-  return found;
-}
-
 Result<http::Response> list_runs(const Flows& flows, const http::Request& request) {
   PAWL_TRY(const auto query, run_query(flows, request));
-  const auto& queue = request.parameter("queue");
-  PAWL_TRY(const auto page, queue.empty() ? flows.list(query) : list_queue(flows, query, queue));
+  PAWL_TRY(const auto page, flows.list(query));
   JsonWriter out;
   out.begin_object().key("runs").begin_array();
   for (const auto& run : page.runs) write_run(out, run);
@@ -147,16 +126,17 @@ http::Route list_runs_route(Flows& flows) {
   return {
       .path = "/v1/runs",
       .id = "list_runs",
-      .summary = "Runs of all flows in the order of their creation, page by page",
+      .summary = "Runs of all flows in the order of their creation, or the newest first, page by page",
       .query = {{.name = "flow", .description = "only of this flow"},
                 {.name = "state", .description = "only in this state"},
                 {.name = "finished",
                  .description = "only (un)finished ones",
                  .schema = R"({"type":"boolean"})"},
                 {.name = "queue",
-                 .description = "only unfinished ones of this queue; a page may then be short although "
-                                "there is a next"},
-                {.name = "cursor", .description = "`next` of the page before"},
+                 .description = "only those that stand in the line of this queue, or have their place; those "
+                                "that are delayed, paused or wait for another run do neither"},
+                order_of_listing(),
+                {.name = "cursor", .description = "`next` of the page before, in the same order"},
                 {.name = "limit",
                  .description = "at most so many, from 1 to 1000; default 100",
                  .schema = R"({"type":"integer","minimum":1,"maximum":1000,"default":100})"}},

@@ -310,6 +310,41 @@ TEST(EngineLease, NothingIsReadOnceTheLeaseHasRunOut) {
   EXPECT_EQ(subscription.poll().value().size(), 1U) << "a lease that was renewed after all";
 }
 
+TEST_F(EngineTest, ListingTheNewestFirstHasCursorsToo) {
+  for (int i = 0; i < 25; ++i) ASSERT_TRUE(world->create<counter>("c" + std::to_string(i)));
+  std::vector<std::string> keys;
+  ListQuery query{.machine = "counter", .newest_first = true, .limit = 7};
+  do {
+    const auto page = world->list(query).value();
+    for (const auto& instance : page.instances) keys.push_back(instance.key);
+    query.cursor = page.next;
+    if (keys.size() == 14) world.restart();
+    // What comes meanwhile is newer than the first page, and is not seen by the others.
+    if (keys.size() == 7) {
+      ASSERT_TRUE(world->create<counter>("late"));
+    }
+  } while (!query.cursor.empty());
+  ASSERT_EQ(keys.size(), 25U);
+  EXPECT_EQ(keys.front(), "c24");
+  EXPECT_EQ(keys.back(), "c0");
+  EXPECT_EQ(world->list({.newest_first = true, .limit = 1}).value().instances.front().key, "late");
+}
+
+TEST_F(EngineTest, ListingChoosesMachinesAndTheBeginningOfKeys) {
+  for (const auto* key : {"ab", "b", "abc"}) ASSERT_TRUE(world->create<counter>(key));
+  ASSERT_TRUE(world->create<member>("abm"));
+  const auto keys = [&](ListQuery query) {
+    std::string all;
+    for (const auto& instance : world->list(query).value().instances) all += instance.key + " ";
+    return all;
+  };
+  EXPECT_EQ(keys({.prefix = "ab"}), "ab abc abm ");
+  EXPECT_EQ(keys({.machines = {"counter"}, .prefix = "ab"}), "ab abc ");
+  EXPECT_EQ(keys({.machines = {"counter", "member"}}), "ab b abc abm ");
+  EXPECT_EQ(keys({.queue = "nobody's"}), "");
+  EXPECT_EQ(code_of(world->list({.machines = {"counter", "nothing"}})), Code::unknown_machine);
+}
+
 TEST_F(EngineTest, CountsFollowTheStates) {
   ASSERT_TRUE(world->create<counter>("a"));
   ASSERT_TRUE(world->create<counter>("b"));

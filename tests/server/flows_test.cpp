@@ -173,6 +173,7 @@ TEST_F(FlowRoutes, RunsAreListedByFlowStateAndQueue) {
   EXPECT_EQ(ids("?finished=true"), "");
   EXPECT_EQ(ids("?queue=van"), "b ");
   EXPECT_EQ(ids("?queue=van&finished=true"), "");
+  EXPECT_EQ(ids("?queue=van&flow=letter"), "");
   const auto page = world_.call("GET", "/v1/runs?limit=3").body;
   const auto next = member(page, "next");
   ASSERT_FALSE(next.empty());

@@ -105,6 +105,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   // Reading, from any thread (read.cpp).
   Result<Instance> read(std::string_view machine, std::string_view key) const;
   Result<InstancePage> list(const ListQuery& query) const;
+  Result<std::vector<bool>> machines_of(const ListQuery& query) const;
   std::map<std::string, std::map<std::string, std::size_t>> counts() const;
   Result<History> history(std::string_view machine, std::string_view key, Seq before,
                           std::size_t limit) const;

@@ -123,6 +123,16 @@ std::size_t HeadTable::first_after(Time created_at, const InstanceId& id) const 
   return slot;
 }
 
+std::size_t HeadTable::count_before(Time created_at, const InstanceId& id) const {
+  const auto place = std::ranges::upper_bound(slab_, created_at, {}, &Head::created_at);
+  const auto end = static_cast<std::size_t>(place - slab_.begin());
+  for (auto same = end; same > 0 && slab_[same - 1].created_at == created_at; --same) {
+    if (slab_[same - 1].id == id) return same - 1;
+  }
+  // It is gone: rather some of that time twice than one of them never.
+  return end;
+}
+
 void HeadTable::compact() {
   std::erase_if(slab_, [](const Head& head) { return !head.live; });
   grow();

@@ -115,6 +115,8 @@ class HeadTable {
 
   /// The first slot behind this place in the order of creation.
   std::size_t first_after(Time created_at, const InstanceId& id) const;
+  /// How many slots are in front of this place.
+  std::size_t count_before(Time created_at, const InstanceId& id) const;
 
   /// Gives free slots back; pointers to heads are invalid afterwards.
   void compact();

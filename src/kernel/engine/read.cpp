@@ -133,20 +133,35 @@ Result<Instance> EngineCore::read(std::string_view machine, std::string_view key
   return instance;
 }
 
+/// Which machines a query asks for, by their numbers; none: all.
+Result<std::vector<bool>> EngineCore::machines_of(const ListQuery& query) const {
+  std::vector<bool> wanted;
+  const auto want = [&](const std::string& name) -> Result<void> {
+    PAWL_TRY(const auto number, registry_.find(name));
+    wanted.resize(registry_.size());
+    wanted[number] = true;
+    return {};
+  };
+  if (!query.machine.empty()) PAWL_CHECK(want(query.machine));
+  for (const auto& name : query.machines) PAWL_CHECK(want(name));
+  return wanted;
+}
+
+/// Decides by what is in memory, so that nothing is loaded only to be dropped.
 Result<InstancePage> EngineCore::list(const ListQuery& query) const {
   PAWL_CHECK(store_->still_owner());
-  std::optional<std::uint16_t> machine;
-  if (!query.machine.empty()) {
-    PAWL_TRY(machine, registry_.find(query.machine));
-  }
-  std::optional<ListPosition> after;
+  PAWL_TRY(const auto machines, machines_of(query));
+  std::optional<ListPosition> behind;
   if (!query.cursor.empty()) {
-    PAWL_TRY(after, parse_list_cursor(query.cursor));
+    PAWL_TRY(behind, parse_list_cursor(query.cursor));
   }
   const auto limit = std::clamp<std::size_t>(query.limit, 1, 10'000);
   const auto wanted = [&](const Head& head) {
-    return head.live && (!machine || head.machine == *machine) &&
+    return head.live && (machines.empty() || (head.machine < machines.size() && machines[head.machine])) &&
            (query.state.empty() || registry_.state_name(head.machine, head.state) == query.state) &&
+           head.key.view().starts_with(query.prefix) &&
+           (query.queue.empty() ||
+            (head.extras && head.extras->queue && head.extras->queue->pool == query.queue)) &&
            (query.partition.empty() || partitions_[head.partition] == query.partition) &&
            (!query.changed_after || head.at > *query.changed_after) &&
            (!query.changed_before || head.at < *query.changed_before) &&
@@ -155,10 +170,15 @@ Result<InstancePage> EngineCore::list(const ListQuery& query) const {
   InstancePage page;
   {
     const std::shared_lock lock(heads_mutex_);
-    if (!after && query.created_after) after = ListPosition{*query.created_after, {}};
-    std::size_t slot = after ? heads_.first_after(after->created_at, after->id) : 0;
-    for (; slot < heads_.slots() && page.instances.size() <= limit; ++slot) {
-      const auto& head = heads_.slot(slot);
+    auto begin = query.created_after ? heads_.first_after(*query.created_after, {}) : 0;
+    auto end = heads_.slots();
+    if (behind && query.newest_first) {
+      end = heads_.count_before(behind->created_at, behind->id);
+    } else if (behind) {
+      begin = heads_.first_after(behind->created_at, behind->id);
+    }
+    while (begin < end && page.instances.size() <= limit) {
+      const auto& head = heads_.slot(query.newest_first ? --end : begin++);
       if (wanted(head)) page.instances.push_back(to_instance(head));
     }
   }
