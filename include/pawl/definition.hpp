@@ -70,6 +70,8 @@ class Definition {
   int schema = 1;
   bool endless = false;
   bool generations = false;
+  /// Who begins and changes its instances, where nobody else may, for people; empty: anybody.
+  std::string steered_by;
   /// Reads data of the newest schema and writes it back, with defaults filled in.
   Result<std::string> (*normalise)(std::string_view data) = nullptr;
   std::vector<Result<std::string> (*)(std::string_view data)>

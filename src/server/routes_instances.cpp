@@ -112,6 +112,17 @@ void commit(Engine& engine, const http::Request& request, Transaction transactio
   }
 }
 
+/// Instances of some machines are run by somebody who counts on being the only one: events from elsewhere
+/// would do half of what they do.
+Result<void> check_free(const Engine& engine, const http::Request& request) {
+  const auto* definition = engine.definition(request.parameter("machine"));
+  if (definition == nullptr || definition->steered_by.empty()) return {};
+  return fail(Code::invalid_argument,
+              fmt::format("instances of \"{}\" are begun and changed only by {}", definition->name,
+                          definition->steered_by),
+              {{"use", definition->steered_by}});
+}
+
 Result<Transaction> creation(const http::Request& request) {
   PAWL_TRY(const auto body, Body::parse(request, {"key", "data", "partition"}));
   Operation operation{.kind = Operation::Kind::create, .machine = request.parameter("machine"), .key = {}};
@@ -136,6 +147,7 @@ Result<Transaction> sending(const http::Request& request) {
 
 http::AsyncHandler committing(Engine& engine, Result<Transaction> (*make)(const http::Request&), int status) {
   return [&engine, make, status](const http::Request& request, http::Reply reply) {
+    if (auto free = check_free(engine, request); !free) return reply(fail(std::move(free).error()));
     auto transaction = make(request);
     if (!transaction) return reply(fail(std::move(transaction).error()));
     commit(engine, request, *std::move(transaction), status, std::move(reply));
@@ -206,26 +218,28 @@ std::vector<http::Route> instance_routes(Engine& engine) {
   routes.push_back({.method = http::Method::post,
                     .path = "/v1/instances/{machine}",
                     .id = "create_instance",
-                    .summary = "Begin an instance; answered once it is durable",
+                    .summary = "Begin an instance, though not a run or a worker; answered once it is durable",
                     .role = http::Role::operator_,
                     .request = schema_ref("Creation"),
                     .response = schema_ref("Instance"),
                     .success = 201,
                     .errors = {Code::unknown_machine, Code::duplicate_instance, Code::missing_field,
-                               Code::request_id_reused},
+                               Code::invalid_argument, Code::request_id_reused},
                     .takes_request_id = true,
                     .run_async = committing(engine, creation, 201)});
-  routes.push_back({.method = http::Method::post,
-                    .path = "/v1/instances/{machine}/{key}/events",
-                    .id = "send_event",
-                    .summary = "Send an event to an instance; answered once it is durable",
-                    .role = http::Role::operator_,
-                    .request = schema_ref("Sending"),
-                    .response = schema_ref("Instance"),
-                    .errors = {Code::unknown_machine, Code::unknown_instance, Code::unknown_event,
-                               Code::illegal_event, Code::version_conflict, Code::request_id_reused},
-                    .takes_request_id = true,
-                    .run_async = committing(engine, sending, 200)});
+  routes.push_back(
+      {.method = http::Method::post,
+       .path = "/v1/instances/{machine}/{key}/events",
+       .id = "send_event",
+       .summary = "Send an event to an instance, though not to a run or a worker; answered once "
+                  "it is durable",
+       .role = http::Role::operator_,
+       .request = schema_ref("Sending"),
+       .response = schema_ref("Instance"),
+       .errors = {Code::unknown_machine, Code::unknown_instance, Code::unknown_event, Code::illegal_event,
+                  Code::version_conflict, Code::invalid_argument, Code::request_id_reused},
+       .takes_request_id = true,
+       .run_async = committing(engine, sending, 200)});
   return routes;
 }
 

@@ -50,7 +50,9 @@ SupervisorCore::SupervisorCore(Runtime& runtime, WorkerTypes types, SupervisorOp
 
 void SupervisorCore::add_machines(Machines& machines) {
   for (const auto& type : types_.all()) {
-    machines.add(type->machine);
+    auto machine = type->machine;
+    machine.steered_by = "its supervisor (/v1/workers)";
+    machines.add(std::move(machine));
     for (const auto& action : type->actions) {
       auto ended = [name = action.name](const Error& error) {
         return reply(worker_event::Ended{.action = name,

@@ -184,6 +184,60 @@ TEST_F(FlowRoutes, RunsAreListedByFlowStateAndQueue) {
   world_.expect_problem(world_.call("GET", "/v1/runs?cursor=x"), 400, "cursor_invalid");
 }
 
+TEST_F(FlowRoutes, RunsAreListedTheNewestFirstPageByPage) {
+  for (const auto* id : {"a", "b", "c"}) start(id);
+  start("d", "", "letter");
+  EXPECT_EQ(ids("?order=newest"), "d c b a ");
+  EXPECT_EQ(ids("?order=newest&flow=parcel"), "c b a ");
+  EXPECT_EQ(ids("?order=oldest"), "a b c d ");
+  const auto page = world_.call("GET", "/v1/runs?order=newest&limit=3").body;
+  const auto next = member(page, "next");
+  ASSERT_FALSE(next.empty());
+  EXPECT_EQ(ids("?order=newest&cursor=" + next.substr(1, next.size() - 2)), "a ");
+  world_.expect_problem(world_.call("GET", "/v1/runs?order=best"), 400, "invalid_argument");
+}
+
+TEST_F(FlowRoutes, ARepeatedStartFindsTheRunOfTheFirstEvenWhenThatHasEnded) {
+  const auto start_with = [&](std::string_view key, std::string_view body) {
+    return world_.call("POST", kRuns + "?wait=10s", body, fmt::format("Idempotency-Key: {}\r\n", key));
+  };
+  for (const std::string body :
+       {R"({"request":{"grams":-1}})", R"({"id":"own","request":{"grams":-1},"delay":"1ms"})"}) {
+    SCOPED_TRACE(body);
+    const auto key = fmt::format("key-{}", body.size());
+    const auto first = start_with(key, body);
+    EXPECT_EQ(first.status, 200) << first.body;
+    EXPECT_EQ(member(first.body, "state"), R"("aborted")");
+    const auto before = world_.last_seq();
+    const auto second = start_with(key, body);
+    EXPECT_EQ(second.status, 200) << second.body;
+    EXPECT_EQ(member(second.body, "run"), member(first.body, "run"));
+    EXPECT_EQ(member(second.body, "id"), member(first.body, "id"));
+    EXPECT_EQ(member(second.body, "state"), R"("aborted")") << "as it is now";
+    EXPECT_EQ(member(second.body, "attached"), "true");
+    EXPECT_EQ(world_.last_seq(), before);
+  }
+  EXPECT_NE(member(start_with("another", R"({"request":{"grams":-1}})").body, "id"),
+            member(start_with("third", R"({"request":{"grams":-1}})").body, "id"));
+  world_.expect_problem(start_with("third", R"({"request":{"grams":-2}})"), 422, "request_id_reused");
+  world_.expect_problem(start_with("not printable", "{}"), 400, "invalid_argument");
+}
+
+TEST_F(FlowRoutes, RunsAreBegunAndChangedByTheRoutesOfFlowsAlone) {
+  start("a", R"(,"delay":"1h")");
+  const auto before = world_.last_seq();
+  for (const auto& [target, body] : std::vector<std::pair<std::string, std::string>>{
+           {"/v1/instances/parcel", R"({"key":"b"})"},
+           {"/v1/instances/parcel/a/events", R"({"event":"StepDone","payload":{"step":"weigh","next":""}})"},
+           {"/v1/instances/parcel/a/events", R"({"event":"Cancel","payload":{"reason":"so"}})"}}) {
+    SCOPED_TRACE(target);
+    const auto answer = post(target, body);
+    world_.expect_problem(answer, 400, "invalid_argument");
+    EXPECT_THAT(answer.body, HasSubstr("/v1/flows/parcel/runs"));
+  }
+  EXPECT_EQ(world_.last_seq(), before);
+}
+
 TEST_F(FlowRoutes, ARunThatIsNotThereIsNotFound) {
   world_.expect_problem(world_.call("GET", kRuns + "/nobody"), 404, "unknown_instance");
   world_.expect_problem(world_.call("GET", "/v1/flows/nothing/runs/a"), 404, "unknown_machine");

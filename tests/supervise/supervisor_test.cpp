@@ -23,6 +23,12 @@ TEST(Supervisor, BringsAWorkerIntoTheStateThatIsDesired) {
   EXPECT_EQ(plant.motors["a"].starts, 1);
 }
 
+TEST(Supervisor, ItsMachinesSayWhoSteersThem) {
+  Plant plant;
+  pawl::SupervisorKit kit(plant_setup(plant));
+  for (const auto* machine : kit.engine().definitions()) EXPECT_NE(machine->steered_by, "") << machine->name;
+}
+
 TEST(Supervisor, AnIdleWorkerWritesNothing) {
   Plant plant;
   pawl::SupervisorKit kit(plant_setup(plant));
