@@ -90,6 +90,7 @@ Result<Engine*> FlowsCore::engine(const std::stop_token& stop) {
 Result<std::vector<RunsAtStep>> FlowsCore::attach(Engine& engine) {
   PAWL_CHECK(validate());
   for (const auto& pool : engine.pools()) pools_.insert(pool.name);
+  count_from_zero();
   engine_ = &engine;
   std::map<std::pair<std::string, std::string>, std::size_t> found;
   for (const auto& [name, flow] : flows_) {

@@ -78,13 +78,18 @@ class FlowsCore : public std::enable_shared_from_this<FlowsCore> {
   Run to_run(const Instance& instance, RunData data) const;
   Run to_started(const Instance& instance, const std::string& begun) const;
 
-  /// The event that an outcome of a step comes to.
-  Result<Reply> settle(const FlowDefinition& flow, std::size_t step, const RunData& data,
-                       FlowDefinition::Returned returned, StepAsked asked);
+  /// The event that an outcome of a step comes to, and what it is counted as.
+  struct Settled {
+    Result<Reply> reply;
+    std::string_view outcome;
+  };
+  Settled settle(const FlowDefinition& flow, std::size_t step, const RunData& data,
+                 FlowDefinition::Returned returned, StepAsked asked) const;
   void count(std::string_view flow, std::string_view step, std::string_view outcome);
   std::vector<FlowCounts> counts() const;
 
  private:
+  void count_from_zero();
   Result<void> check_after(const FlowDefinition& flow, std::string_view id, const RunRef& after) const;
   Machines::Work step_work(const std::shared_ptr<const FlowDefinition>& flow, std::size_t step);
   Machines::Work undo_work(const std::shared_ptr<const FlowDefinition>& flow, std::size_t step);

@@ -224,7 +224,8 @@ void Flows::heartbeat(const Lease& lease, std::optional<double> progress, std::s
 
 void Flows::complete(const Lease& lease, RemoteOutcome outcome,
                      std::move_only_function<void(Result<void>)> done) {
-  auto settled = [&]() -> Result<Result<Reply>> {
+  std::string name;
+  auto settled = [&]() -> Result<FlowsCore::Settled> {
     PAWL_TRY(const auto* flow, core_->find_flow(lease.machine));
     PAWL_TRY(const auto* engine, core_->engine());
     PAWL_TRY(const auto instance, engine->read(flow->name, lease.key));
@@ -233,6 +234,7 @@ void Flows::complete(const Lease& lease, RemoteOutcome outcome,
     if (!step || !flow->steps[*step].lease)
       return fail(Code::lease_lost, fmt::format("{} \"{}\" is at no step that can be claimed", flow->name,
                                                 lease.key.substr(0, 128)));
+    name = flow->steps[*step].name;
     if (outcome.response) {
       if (auto fits = flow->check_response(*outcome.response); !fits)
         return fail(std::move(fits).error().while_("the response"));
@@ -240,7 +242,14 @@ void Flows::complete(const Lease& lease, RemoteOutcome outcome,
     return core_->settle(*flow, *step, data, {std::move(outcome.outcome), std::move(outcome.response)}, {});
   }();
   if (!settled) return done(fail(settled.error()));
-  (*core_->engine())->complete(lease, *std::move(settled), std::move(done));
+  // Only what was taken counts: the lease may be over.
+  (*core_->engine())
+      ->complete(lease, std::move(settled->reply),
+                 [core = core_, flow = lease.machine, name = std::move(name), as = settled->outcome,
+                  done = std::move(done)](Result<void> taken) mutable {
+                   if (taken) core->count(flow, name, as);
+                   done(std::move(taken));
+                 });
 }
 
 std::vector<FlowCounts> Flows::counts() const { return core_->counts(); }

@@ -194,26 +194,24 @@ Machines::Work FlowsCore::step_work(const std::shared_ptr<const FlowDefinition>&
     const auto& data = decoded ? *decoded : *static_cast<const RunData*>(context.value);
     RunningStep running(*this, context, data, present.name);
     auto returned = present.run(running, data);
-    return settle(*flow, step, data, std::move(returned), running.take_asked());
+    auto settled = settle(*flow, step, data, std::move(returned), running.take_asked());
+    count(flow->name, present.name, settled.outcome);
+    return std::move(settled.reply);
   };
   return work;
 }
 
-Result<Reply> FlowsCore::settle(const FlowDefinition& flow, std::size_t step, const RunData& data,
-                                FlowDefinition::Returned returned, StepAsked asked) {
+FlowsCore::Settled FlowsCore::settle(const FlowDefinition& flow, std::size_t step, const RunData& data,
+                                     FlowDefinition::Returned returned, StepAsked asked) const {
   const auto& name = flow.steps[step].name;
   auto& [outcome, response] = returned;
-  if (outcome.error()) {
-    count(flow.name, name, "error");
-    return fail(*outcome.error());
-  }
+  if (outcome.error()) return {fail(*outcome.error()), "error"};
   std::optional<Json> kept;
   if (response && *response != data.response.text) kept = Json{*std::move(response)};
-  const auto end = [&](RunState ending, std::string reason, std::optional<FailureKind> kind) {
-    count(flow.name, name, enum_name(ending));
+  const auto end = [&](RunState ending, std::string reason, std::optional<FailureKind> kind) -> Settled {
     auto made = reply(StepEnded{name, ending, after_the_end(flow), std::move(kept), std::move(reason), kind});
     made.sql = std::move(asked.sql);
-    return made;
+    return {std::move(made), enum_name(ending)};
   };
   // The outcome is not the one that the step wanted, so what it asked for is not wanted either.
   const auto fail_instead = [&](std::string reason, FailureKind kind) {
@@ -246,17 +244,15 @@ Result<Reply> FlowsCore::settle(const FlowDefinition& flow, std::size_t step, co
                                         outcome.reason()),
                             FailureKind::system);
       }
-      count(flow.name, name, "rewound");
       auto made = reply(StepRewound{name, flow.steps[*target].name, std::move(kept), outcome.reason()});
       made.sql = std::move(asked.sql);
-      return made;
+      return {std::move(made), "rewound"};
     }
     case Outcome::Kind::done:
     case Outcome::Kind::join:
     case Outcome::Kind::again:
       break;
   }
-  count(flow.name, name, "done");
   const bool last = step + 1 == flow.steps.size();
   const bool closes = !last && flow.steps[step + 1].finalizer;
   if (outcome.kind() != Outcome::Kind::join) asked.children.clear();
@@ -266,7 +262,7 @@ Result<Reply> FlowsCore::settle(const FlowDefinition& flow, std::size_t step, co
                              .children = std::move(asked.children),
                              .closes = closes});
   made.sql = std::move(asked.sql);
-  return made;
+  return {std::move(made), "done"};
 }
 
 Machines::Work FlowsCore::undo_work(const std::shared_ptr<const FlowDefinition>& flow, std::size_t step) {
@@ -333,6 +329,24 @@ Result<Reply> FlowsCore::watch(const WorkContext& context) {
   PAWL_TRY(auto since, ended());
   if (since) return *std::move(since);
   return fail(std::move(told).error());
+}
+
+/// From the beginning, so that the first end of its kind is seen as an increase.
+void FlowsCore::count_from_zero() {
+  const std::lock_guard lock(counts_mutex_);
+  for (const auto& [name, flow] : flows_) {
+    for (const auto& step : flow->steps) {
+      auto& ends = counts_[{name, step.name}];
+      for (const auto* outcome : {"done", "failed"}) ends.try_emplace(outcome, 0);
+      if (step.undo) {
+        for (const auto* outcome : {"done", "failed"})
+          counts_[{name, undo_name(step.name)}].try_emplace(outcome, 0);
+      }
+      if (step.finalizer) continue;
+      for (const auto* outcome : {"handed_off", "aborted", "rewound", "error", "exhausted"})
+        ends.try_emplace(outcome, 0);
+    }
+  }
 }
 
 void FlowsCore::add_machines(Machines& machines) {

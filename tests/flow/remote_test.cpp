@@ -97,6 +97,25 @@ TEST_F(FlowRemoteTest, WithoutAHeartbeatTheNextWorkerGetsItAndTheFirstIsRefused)
   EXPECT_EQ(flows().wait("remote", "x").value().state, RunState::done);
 }
 
+TEST_F(FlowRemoteTest, OnlyACompletionThatWasTakenIsCounted) {
+  const auto done = [&] {
+    for (const auto& count : flows().counts()) {
+      if (count.step == "render" && count.outcome == "done") return count.count;
+    }
+    return std::uint64_t{99};
+  };
+  EXPECT_EQ(done(), 0u) << "counted from the beginning";
+  start();
+  const auto first = claim();
+  kit.advance(31s);
+  const auto second = claim();
+  EXPECT_EQ(code_of(complete(first->lease, {})), Code::lease_lost);
+  EXPECT_EQ(done(), 0u);
+  ASSERT_TRUE(complete(second->lease, {}));
+  EXPECT_EQ(code_of(complete(second->lease, {})), Code::lease_lost);
+  EXPECT_EQ(done(), 1u);
+}
+
 TEST_F(FlowRemoteTest, AfterACrashTheStepIsOfferedAgainWithItsAttemptCounted) {
   start();
   const auto first = claim();

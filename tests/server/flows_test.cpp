@@ -458,6 +458,8 @@ TEST_F(FlowRoutes, MetricsCountTheEndsOfSteps) {
   ended("a");
   const auto text = world_.call("GET", "/metrics").body;
   EXPECT_THAT(text, HasSubstr(R"(pawl_flow_steps_total{flow="parcel",step="weigh",outcome="done"} 1)"));
+  EXPECT_THAT(text, HasSubstr(R"(pawl_flow_steps_total{flow="parcel",step="weigh",outcome="aborted"} 0)"));
+  EXPECT_THAT(text, HasSubstr(R"(pawl_flow_steps_total{flow="letter",)")) << "also where none has run";
   EXPECT_THAT(text, HasSubstr(R"(pawl_flow_steps_total{flow="parcel",step="carry",outcome="done"} 1)"));
   EXPECT_THAT(text, HasSubstr(R"(pawl_instances{machine="parcel",state="done"} 1)"));
 }
