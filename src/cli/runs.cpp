@@ -21,7 +21,9 @@ namespace {
 using namespace std::chrono_literals;
 using WaitClock = std::chrono::steady_clock;
 
-constexpr auto kFrame = 250ms;      // between two looks at a run that is watched
+constexpr auto kFrame = 250ms;       // between two looks at a run that is watched
+constexpr auto kFirstPause = 100ms;  // before a server that is away is asked again
+constexpr auto kLongestPause = 5000ms;
 constexpr Duration kOneWait = 20s;  // well below what the client waits for an answer
 
 std::string run_target(const std::string& flow, const std::string& id, std::string_view more = "") {
@@ -38,6 +40,37 @@ Result<JsonDocument> tell(Client& client, const std::string& target, Result<std:
   PAWL_TRY(const auto answer, client.call({.method = "POST", .target = target, .body = *std::move(body)}));
   return parse_answer(answer);
 }
+
+/// Asks a server that may be away for a while, as when it is restarted: runs outlive that. One that has never
+/// answered is not waited for.
+class PatientClient {
+ public:
+  using End = std::optional<WaitClock::time_point>;
+  explicit PatientClient(Client& client) : client_(client) {}
+
+  /// Gives up at `end`, with the error of the last attempt.
+  Result<JsonDocument> ask(const std::string& target, End end = {}) {
+    auto pause = kFirstPause;
+    bool away = false;
+    while (true) {
+      auto answer = cli::ask(client_, target);
+      const bool lost = !answer && passes(answer.error().code());
+      const bool over = end && WaitClock::now() >= *end;
+      if (!lost && away) note("connected again");
+      if (!lost) answered_ = true;
+      if (!lost || !answered_ || over) return answer;
+      if (!away) note(fmt::format("lost the server ({}); waiting for it", answer.error().message()));
+      away = true;
+      const auto next = WaitClock::now() + pause;
+      std::this_thread::sleep_until(end ? std::min(next, *end) : next);
+      pause = std::min<std::chrono::milliseconds>(pause * 2, kLongestPause);
+    }
+  }
+
+ private:
+  Client& client_;
+  bool answered_ = false;
+};
 
 /// How many steps a flow has and which of them this one is; for the bar only.
 class Steps {
@@ -81,9 +114,10 @@ Result<JsonDocument> watch_run(Client& client, const std::string& flow, const st
                                std::optional<Duration> most) {
   const auto end = most ? std::optional(WaitClock::now() + *most) : std::nullopt;
   const Steps steps(client, flow);
+  PatientClient patient(client);
   ProgressBar bar("");
   while (true) {
-    PAWL_TRY(auto run, ask(client, run_target(flow, id)));
+    PAWL_TRY(auto run, patient.ask(run_target(flow, id), end));
     if (run_finished(run.root())) return run;
     steps.show(bar, run.root());
     if (end && WaitClock::now() >= *end) {
@@ -97,14 +131,17 @@ Result<JsonDocument> watch_run(Client& client, const std::string& flow, const st
 /// Has the server tell when the run has ended.
 Result<JsonDocument> await_run(Client& client, const std::string& flow, const std::string& id,
                                std::optional<Duration> most) {
-  const auto begin = WaitClock::now();
+  const auto end = most ? std::optional(WaitClock::now() + *most) : std::nullopt;
+  PatientClient patient(client);
+  PAWL_TRY(auto present, patient.ask(run_target(flow, id)));
+  if (run_finished(present.root())) return present;
   while (true) {
     auto wait = kOneWait;
-    if (most) {
-      const auto gone = std::chrono::duration_cast<Duration>(WaitClock::now() - begin);
-      wait = std::clamp(*most - gone, Duration::zero(), kOneWait);
+    if (end) {
+      const auto left = std::chrono::duration_cast<Duration>(*end - WaitClock::now());
+      wait = std::clamp(left, Duration::zero(), kOneWait);
     }
-    auto run = ask(client, run_target(flow, id, fmt::format("/wait?timeout={}us", wait.count())));
+    auto run = patient.ask(run_target(flow, id, fmt::format("/wait?timeout={}us", wait.count())), end);
     const bool over = most && wait < kOneWait;
     if (run || run.error().code() != Code::timed_out || over) return run;
   }
@@ -188,10 +225,11 @@ int steer(const Common& common, const RunArguments& arguments, std::string_view 
 
 /// Prints each span once it has ended, until the run has.
 int follow_logs(const Common& common, Client& client, const std::string& target) {
+  PatientClient patient(client);
   std::size_t printed = 0;
   std::int64_t generation = 0;
   while (true) {
-    const auto timeline = ask(client, target);
+    const auto timeline = patient.ask(target);
     if (!timeline) return report(timeline.error());
     const auto run = timeline->root().find("run");
     const auto spans = timeline->root().find("spans");

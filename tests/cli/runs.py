@@ -65,6 +65,58 @@ class RunsTest(unittest.TestCase):
         [row] = [row for row in rows if " listed " in row]
         self.assertRegex(row, rf"^{FLOW} +listed +delayed +pick ")
 
+    def test_the_newest_runs_are_listed_first(self):
+        for run in ("earlier", "later"):
+            self.start(run, "--delay", "1h")
+        for order, expected in (((), ["later", "earlier"]), (("--order", "oldest"), ["earlier", "later"])):
+            listed = self.server.json("runs", "--state", "delayed", "--limit", 1000, *order)["runs"]
+            self.assertEqual([run["id"] for run in listed if run["id"] in expected], expected)
+        first = self.server.json("runs", "--limit", 1)
+        second = self.server.json("runs", "--limit", 1, "--cursor", first["next"])
+        self.assertLessEqual(second["runs"][0]["created_at"], first["runs"][0]["created_at"])
+
+    def test_a_start_that_is_repeated_with_its_key_starts_one_run(self):
+        ended = [self.server.pawl("run", "start", FLOW, "--request", NOWHERE, "--idempotency-key", "once-only", "--wait",
+                                  "--json") for _ in range(2)]
+        self.assertEqual([run.returncode for run in ended], [7, 7], ended)
+        first, second = (json.loads(run.stdout) for run in ended)
+        self.assertEqual((second["run"], second["generation"]), (first["run"], 1))
+        self.assertNotEqual(self.server.json("run", "start", FLOW, "--request", NOWHERE)["run"], first["run"])
+
+    def test_runs_take_no_events_and_no_creation_from_elsewhere(self):
+        self.start("alone", "--delay", "1h")
+        for arguments in (("send", FLOW, "alone", "StepDone"), ("create", FLOW, "made")):
+            refused = self.server.pawl(*arguments)
+            self.assert_refused(refused, 1, "invalid_argument")
+            self.assertIn(f"/v1/flows/{FLOW}/runs", refused.stderr)
+
+    def test_waiting_and_following_outlive_a_restart_of_the_server(self):
+        running, ended = ({"flow": FLOW, "id": "x", "state": state, "finished": finished, "generation": 1}
+                          for state, finished in (("running", False), ("done", True)))
+        span = {"kind": "attempt", "step": "pick", "attempt": 1, "from": "2026-01-01T00:00:00.000000Z",
+                "to": "2026-01-01T00:00:01.000000Z", "outcome": "done"}
+        for verb, answers, lines in (
+                (("wait", FLOW, "x", "--json"), (running, ended), 1),
+                (("logs", FLOW, "x", "--follow"), ({"run": running, "spans": [span]},
+                                                   {"run": ended, "spans": [span, span]}), 2)):
+            with self.subTest(verb=verb):
+                before, after = (world.answer(json.dumps(answer)) for answer in answers)
+                stopping = world.answer(json.dumps({"code": "stopped", "detail": "the server stops"}),
+                                        "503 Service Unavailable", "application/problem+json")
+                peer = world.Peer([before, b"", stopping, after])
+                try:
+                    run = self.place.run("run", *verb, "--url", peer.url)
+                finally:
+                    peer.close()
+                self.assertEqual((run.returncode, len(run.stdout.splitlines())), (0, lines), run)
+                self.assertIn("waiting for it", run.stderr)
+                self.assertIn("connected again", run.stderr)
+
+    def test_a_server_that_never_answered_is_not_waited_for(self):
+        for verb in (("wait",), ("logs", "--follow")):
+            run = self.place.run("run", *verb, FLOW, "x", "--url", f"http://127.0.0.1:{world.free_port()}")
+            self.assert_refused(run, 3, "unreachable")
+
     def test_waiting_ends_with_what_the_run_came_to(self):
         self.start("bad", "--request", NOWHERE)
         waited = self.server.pawl("run", "wait", FLOW, "bad", "--json")
