@@ -105,6 +105,8 @@ class Driver {
   void audit() {
     struct Traces {
       std::map<std::string, std::set<std::string>> request_ids;  // by step
+      std::map<std::string, std::set<std::string>> attempts;     // by step
+      std::set<std::string> doubled;                             // steps with an attempt that was made twice
       std::map<std::string, std::size_t> first;                  // line of the first time
       std::map<std::string, std::size_t> last;
     };
@@ -117,6 +119,7 @@ class Driver {
     for (std::size_t line = 0; file >> id >> step >> attempt >> request; ++line) {
       auto& run = traces[id];
       run.request_ids[step].insert(request);
+      if (!run.attempts[step].insert(attempt).second) run.doubled.insert(step);
       run.first.try_emplace(step, line);
       run.last[step] = line;
     }
@@ -136,6 +139,9 @@ class Driver {
         } else if (ids > 1) {
           ++report_.doubled;
           problem(fmt::format("{} did its step {} under {} request ids", acked, kSteps[i], ids));
+        } else if (run.doubled.contains(kSteps[i])) {
+          ++report_.doubled;
+          problem(fmt::format("{} made an attempt at its step {} twice", acked, kSteps[i]));
         } else if (i > 0 && run.first[kSteps[i]] < run.last[kSteps[i - 1]]) {
           problem(fmt::format("{} began its step {} before the one before had ended", acked, kSteps[i]));
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // flow_crash_driver: kills a process that runs flows with SIGKILL, again and again, while their steps write
 // to a file outside, and audits from outside that every run that was acknowledged ended, each step in its
-// order and each under one request id.
+// order, each under one request id and each of its attempts once.
 //
 //     flow_crash_driver --kills 50 --seed 7
 //     kills=50 acked=12345 lost=0 doubled=0

@@ -172,6 +172,21 @@ TEST_F(FlowDefectTest, Defect9_IdsAreComparedWholeWhateverTheyContain) {
   EXPECT_EQ(flows().get("download", "img#1#2").value().id, "img#1#2");
 }
 
+TEST_F(FlowDefectTest, Defect9_TheChildrenOfARunThatAreActiveAreNotThoseThatHaveEnded) {
+  hold_up("a", "slow", 3);
+  start("activate", {.id = "p", .delay = 1h});
+  for (const auto* id : {"slow", "quick"}) start("download", {.id = id, .parent = RunRef{"activate", "p"}});
+  kit.advance(50ms);
+  const auto active = flows().list({.flow = "download", .finished = false}).value();
+  ASSERT_THAT(active.runs, SizeIs(1));
+  EXPECT_EQ(active.runs.front().id, "slow");
+  EXPECT_EQ(active.runs.front().family->parent, (RunRef{"activate", "p"}));
+  const auto children = flows().get("activate", "p").value().family->children;
+  ASSERT_THAT(children, SizeIs(1)) << "it hears of a child that it did not start once that has ended";
+  EXPECT_EQ(children.front().run.id, "quick");
+  EXPECT_EQ(children.front().ended, RunState::done);
+}
+
 TEST_F(FlowDefectTest, Defect10_ForgettingOldRunsLeavesTheOthersAlone) {
   FlowKit forgetful(script.adds("download"), {.engine = {.keep = 1h, .forget_finished = 1h}});
   forgetful.flows().start("download", "{}", {.id = "old"}).value();

@@ -51,6 +51,22 @@ class FlowThreadsTest : public ::testing::Test {
   std::unique_ptr<Engine> engine;
 };
 
+TEST_F(FlowThreadsTest, Defect10_TheFilesOfTheStoreAreUsableByTheirOwnerAndWrittenByNobodyElse) {
+  using enum fs::perms;
+  const auto before = fs::status(directory).permissions();
+  flows.start("add", "{}", {.id = "x"}).value();
+  flows.wait("add", "x").value();
+  std::size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    const auto mode = entry.status().permissions();
+    EXPECT_EQ(mode & (owner_read | owner_write), owner_read | owner_write) << entry.path();
+    EXPECT_EQ(mode & (group_write | others_write), none) << entry.path();
+    ++files;
+  }
+  EXPECT_GE(files, 1u);
+  EXPECT_EQ(fs::status(directory).permissions(), before);
+}
+
 TEST_F(FlowThreadsTest, ManyThreadsStartAndAwaitRuns) {
   constexpr int kThreads = 4;
   constexpr int kRuns = 25;

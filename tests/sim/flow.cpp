@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flows, whole: runs with delays, queues, dependencies, children and undoing, while the program crashes,
-// people cancel, pause and retry, and steps fail. Every run ends; what it did outside fits how it ended.
+// people cancel, pause, start anew and retry, and steps fail. Every run ends; what it did outside fits how it
+// ended, no dependent begins before the run it comes after has ended, and no parent before its children have.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,6 +30,9 @@ struct Label {
 namespace {
 
 constexpr int kRuns = 8;
+constexpr int kFirstDependent = 5;  // these and later ones may come after an earlier one
+constexpr int kOrders = 2;          // with children
+constexpr int kChildren = 2;
 constexpr std::uint32_t kPlaces = 2;  // in the queue
 constexpr std::uint64_t kFlowCrashes = 5;
 
@@ -38,6 +42,7 @@ struct Outside {
   std::map<std::string, int> charged;
   std::map<std::string, int> refunded;
   std::set<std::string> queued_now;  // runs of the queue of which a step runs
+  std::set<std::string> closed;      // ids of which a run has reached its finalizer
 };
 
 class FlowWorld {
@@ -48,12 +53,17 @@ class FlowWorld {
   void run() {
     people_lane_->after(random_delay(300ms), [this] { strike(); });
     for (int i = 0; i < kRuns; ++i) people_lane_->after(random_delay(500ms), [this, i] { begin(i); });
-    for (int i = 0; i < 4; ++i) people_lane_->after(random_delay(2s), [this] { meddle(); });
+    for (int i = 0; i < kOrders; ++i) people_lane_->after(random_delay(500ms), [this, i] { order(i); });
+    for (int i = 0; i < 8; ++i) people_lane_->after(random_delay(2s), [this] { meddle(); });
     while (true) {
-      sim_.run_until([this] { return process_->crashed() || begun_ == kRuns; });
+      sim_.run_until([this] { return process_->crashed() || begun_ == kRuns + kOrders; });
       if (!process_->crashed()) break;
       restart();
     }
+    while (!settle()) restart();
+    check_dependents();
+    check();
+    retry_some();
     while (!settle()) restart();
     check();
   }
@@ -63,8 +73,37 @@ class FlowWorld {
     return Duration{sim_.draw(static_cast<std::uint64_t>(most.count()))};
   }
   static std::string id_of(int number) { return fmt::format("r{}", number); }
+  static std::string child_of(std::string_view order, int number) {
+    return fmt::format("{}-{}", order, number);
+  }
+  /// Everything that there may be, with its flow.
+  static std::vector<RunRef> all_runs() {
+    std::vector<RunRef> all;
+    for (int i = 0; i < kRuns; ++i) all.push_back({"parcel", id_of(i)});
+    for (int i = 0; i < kOrders; ++i) {
+      const auto order = fmt::format("o{}", i);
+      all.push_back({"order", order});
+      for (int k = 0; k < kChildren; ++k) all.push_back({"parcel", child_of(order, k)});
+    }
+    return all;
+  }
+  RunRef any_run() {
+    const auto all = all_runs();
+    return all[sim_.draw(all.size())];
+  }
+
+  /// A run that comes after another one has no business before that has ended.
+  void check_turn(Step& step) {
+    const auto self = step.get(step.flow(), step.id());
+    if (!self || !self->plan || !self->plan->after) return;
+    sim_.require(self->plan->after->ended.has_value(), "a dependent begins when the other has ended");
+    sim_.require(
+        outside_.closed.contains(self->plan->after->run.id),
+        fmt::format("{} begins after {}, which has not ended", step.id(), self->plan->after->run.id));
+  }
 
   Outcome step(Step& step, const std::string& name, bool queued) {
+    check_turn(step);
     if (queued) {
       outside_.queued_now.insert(step.id());
       sim_.require(outside_.queued_now.size() <= kPlaces, "more runs of the queue run than it has places");
@@ -82,7 +121,7 @@ class FlowWorld {
   }
 
   auto make_flow() {
-    const auto queued = [](const Step& step) { return step.id() < "r4"; };
+    const auto queued = [](const Step& step) { return step.id().starts_with('r') && step.id() < "r4"; };
     return pawl::flow<Parcel, Label>("parcel")
         .start("charge",
                [this, queued](Step& present, const Parcel&, Label& label) {
@@ -104,11 +143,38 @@ class FlowWorld {
               label.did.push_back("ship");
               return step(present, "ship", queued(present));
             })
-        .finally("close",
-                 [this](Step& present, const Parcel&, Label&) {
-                   outside_.done[present.run()].push_back("close");
-                   return Outcome::done();
-                 })
+        .finally("close", [this](Step& present, const Parcel&, Label&) { return close(present); })
+        .end();
+  }
+  Outcome close(Step& present) {
+    outside_.done[present.run()].push_back("close");
+    outside_.closed.insert(present.id());
+    return Outcome::done();
+  }
+
+  auto make_order() {
+    return pawl::flow<Parcel, Label>("order")
+        .start("split",
+               [this](Step& present, const Parcel& parcel, Label&) -> Outcome {
+                 for (int k = 0; k < kChildren; ++k) {
+                   RunOptions options{.id = child_of(present.id(), k)};
+                   if (sim_.draw(2) == 0) options.delay = random_delay(50ms);
+                   PAWL_CHECK(present.start_child("parcel", parcel, std::move(options)));
+                 }
+                 auto outcome = step(present, "split", false);
+                 return outcome.kind() == Outcome::Kind::done ? Outcome::join() : outcome;
+               })
+        .to("bill",
+            [this](Step& present, const Parcel&, Label&) -> Outcome {
+              for (int k = 0; k < kChildren; ++k) {
+                PAWL_TRY(const auto child, present.get("parcel", child_of(present.id(), k)));
+                sim_.require(child.finished,
+                             fmt::format("{} is {} when its parent goes on", child.id, child.status));
+              }
+              if (sim_.draw(10) == 0) return Outcome::rewind("split", "chance");
+              return step(present, "bill", false);
+            })
+        .finally("close", [this](Step& present, const Parcel&, Label&) { return close(present); })
         .end();
   }
 
@@ -118,6 +184,7 @@ class FlowWorld {
     (void)process_->attempt([this] {
       flows_ = std::make_unique<Flows>(*process_);
       flows_->add(make_flow());
+      flows_->add(make_order());
       Machines machines;
       flows_->add_machines(machines);
       auto opened = Engine::open(
@@ -143,7 +210,11 @@ class FlowWorld {
     if (process_->crashed()) return;
     // Nobody knows whether what was asked for was heard: it is asked again.
     for (int i = 0; i < kRuns; ++i) {
-      if (!answered_.contains(i)) people_lane_->after(random_delay(100ms), [this, i] { begin(i); });
+      if (!answered_.contains(id_of(i))) people_lane_->after(random_delay(100ms), [this, i] { begin(i); });
+    }
+    for (int i = 0; i < kOrders; ++i) {
+      if (!answered_.contains(fmt::format("o{}", i)))
+        people_lane_->after(random_delay(100ms), [this, i] { order(i); });
     }
     if (sim_.crashes() < kFlowCrashes) people_lane_->after(random_delay(800ms), [this] { strike(); });
   }
@@ -159,68 +230,110 @@ class FlowWorld {
       options.priority = static_cast<std::int32_t>(sim_.draw(3));
     }
     if (number % 3 == 0) options.delay = random_delay(200ms);
-    if (number >= 6 && answered_.contains(number - 6)) {
-      options.after = RunRef{"parcel", id_of(number - 6)};
-      options.on = RunAfter::always;
+    const auto upstream = static_cast<int>(sim_.draw(kFirstDependent));
+    if (number >= kFirstDependent && answered_.contains(id_of(upstream))) {
+      options.after = RunRef{"parcel", id_of(upstream)};
+      options.on = std::array{RunAfter::success, RunAfter::always, RunAfter::failure}[sim_.draw(3)];
     }
-    flows_->start("parcel", R"({"to":"Oslo"})", std::move(options),
-                  [this, number](const Result<pawl::Run>& run) {
-                    if (!run) return;
-                    if (answered_.insert(number).second) ++begun_;
+    start_run("parcel", std::move(options));
+  }
+  void order(int number) { start_run("order", {.id = fmt::format("o{}", number)}); }
+
+  void start_run(std::string_view flow, RunOptions options) {
+    auto id = options.id;
+    flows_->start(flow, R"({"to":"Oslo"})", std::move(options),
+                  [this, id = std::move(id)](const Result<pawl::Run>& run) {
+                    if (run && answered_.insert(id).second) ++begun_;
                   });
   }
 
   /// Whatever people do, legal or not.
   void meddle() {
-    const auto id = id_of(static_cast<int>(sim_.draw(kRuns)));
-    engine_->submit(Transaction{}.operation({.machine = "parcel",
-                                             .key = id,
-                                             .event = std::array{"Cancel", "Pause", "Resume"}[sim_.draw(3)],
-                                             .json = "{}"}),
-                    [](const auto&) {});
+    if (sim_.draw(4) == 0) return begin(static_cast<int>(sim_.draw(kRuns)));  // where it has ended: anew
+    const auto run = any_run();
+    const auto first = run.flow == "order" ? "split" : "charge";
+    const auto [event, payload] = std::array<std::pair<std::string, std::string>, 4>{
+        {{"Cancel", R"({"reason":"chance"})"},
+         {"Pause", "{}"},
+         {"Resume", "{}"},
+         {"Retry", fmt::format(R"({{"step":"{}"}})", first)}}}[sim_.draw(4)];
+    engine_->submit(
+        Transaction{}.operation({.machine = run.flow, .key = run.id, .event = event, .json = payload}),
+        [](const auto&) {});
+  }
+
+  /// Some of those that have ended, from their first step.
+  void retry_some() {
+    for (const auto& run : all_runs()) {
+      // A parent counts on nobody else starting its children.
+      if (process_->crashed() || run.id.contains('-') || sim_.draw(4) != 0) continue;
+      (void)process_->attempt(
+          [&] { (void)flows_->retry(run.flow, run.id, run.flow == "order" ? "split" : "charge"); });
+    }
   }
 
   /// Lets every run end; false when the program crashed meanwhile.
   bool settle() {
-    if (process_->crashed()) return false;
-    for (int i = 0; i < kRuns; ++i) {
+    constexpr int kLooks = 50;
+    for (int look = 0; look < kLooks && !process_->crashed(); ++look) {
+      bool ended = true;
       const bool alive = process_->attempt([&] {
-        // Whoever was paused is let go.
-        for (auto run = flows_->get("parcel", id_of(i)); run && !run->finished;
-             run = flows_->wait("parcel", id_of(i), 10s)) {
-          if (run->state == RunState::paused) (void)flows_->resume("parcel", id_of(i));
-          if (!flows_->wait("parcel", id_of(i), 10s)) {
-            const auto now = flows_->get("parcel", id_of(i));
-            if (now && now->state == RunState::paused) (void)flows_->resume("parcel", id_of(i));
-          }
+        for (const auto& [flow, id] : all_runs()) {
+          const auto run = flows_->get(flow, id);
+          if (!run || run->finished) continue;
+          ended = false;
+          // Whoever was paused is let go.
+          if (run->state == RunState::paused) (void)flows_->resume(flow, id);
+          (void)flows_->wait(flow, id, 10s);
         }
       });
       if (!alive || process_->crashed()) return false;
+      if (ended) return true;
     }
-    return true;
+    return !process_->crashed();
   }
 
   void check() {
-    for (int i = 0; i < kRuns; ++i) {
-      const auto run = flows_->get("parcel", id_of(i));
+    for (const auto& [flow, id] : all_runs()) {
+      const auto run = flows_->get(flow, id);
+      if (!run && id.contains('-')) continue;  // a child whose parent has not come that far
       sim_.require(run.has_value(), "a run that was acknowledged is there");
       sim_.require(run->finished, fmt::format("run {} has ended; it is {}", run->id, run->status));
-      const auto& done = outside_.done[run->run];
-      const auto times = [&](std::string_view name) { return std::ranges::count(done, name); };
-      sim_.require(times("close") >= 1, "the finalizer has run");
-      if (run->state == RunState::done) {
-        std::vector<std::string> order;
-        for (const auto& name : done) {
-          if (std::ranges::find(order, name) == order.end()) order.push_back(name);
-        }
-        sim_.require(order == std::vector<std::string>{"charge", "pack", "ship", "close"},
-                     "a run that is done has done every step, in order");
-        sim_.require(!outside_.refunded.contains(run->run), "nothing of it was undone");
-      } else {
-        sim_.require(outside_.charged.contains(run->run) == outside_.refunded.contains(run->run) ||
-                         run->state == RunState::handed_off,
-                     "what was charged was refunded");
+      check_run(*run);
+    }
+  }
+
+  void check_run(const pawl::Run& run) {
+    const auto& done = outside_.done[run.run];
+    sim_.require(std::ranges::count(done, "close") >= 1, "the finalizer has run");
+    if (run.state == RunState::done) {
+      std::vector<std::string> order;
+      for (const auto& name : done) {
+        if (std::ranges::find(order, name) == order.end()) order.push_back(name);
       }
+      const auto whole = run.flow == "order" ? std::vector<std::string>{"split", "bill", "close"}
+                                             : std::vector<std::string>{"charge", "pack", "ship", "close"};
+      sim_.require(order == whole, "a run that is done has done every step, in order");
+      sim_.require(!outside_.refunded.contains(run.run), "nothing of it was undone");
+    } else {
+      sim_.require(outside_.charged.contains(run.run) == outside_.refunded.contains(run.run) ||
+                       run.state == RunState::handed_off,
+                   "what was charged was refunded");
+    }
+  }
+
+  /// Before anybody retries a run whose condition did not come true.
+  void check_dependents() {
+    for (int i = kFirstDependent; i < kRuns; ++i) {
+      const auto run = flows_->get("parcel", id_of(i));
+      if (!run || !run->plan || !run->plan->after) continue;
+      const auto& after = *run->plan->after;
+      const bool success = after.ended == RunState::done || after.ended == RunState::handed_off;
+      const bool fits =
+          after.ended && (after.on == RunAfter::always || success == (after.on == RunAfter::success));
+      if (fits) continue;
+      sim_.require(run->state == RunState::cancelled, "a dependent whose condition is not met is cancelled");
+      sim_.require(!outside_.charged.contains(run->run), "and has done nothing");
     }
   }
 
@@ -231,7 +344,7 @@ class FlowWorld {
   std::unique_ptr<Flows> flows_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Lane> people_lane_;
-  std::set<int> answered_;
+  std::set<std::string> answered_;  // ids
   int begun_ = 0;
 };
 
