@@ -117,7 +117,7 @@ export function RunsPage() {
   const [flow, state, finished, cursor] = ['flow', 'state', 'finished', 'cursor'].map((name) => place.query.get(name) ?? '') as [string, string, string, string];
   // Finished runs only grow in number, so the others are what is shown first.
   const wanted = state || finished === 'any' ? '' : finished || 'false';
-  const asked = query({ flow, state, finished: wanted, cursor, limit: kPage });
+  const asked = query({ flow, state, finished: wanted, order: 'newest', cursor, limit: kPage });
   const some = Boolean(known?.length);
   const page = useResource<RunPage>(some ? `/v1/runs${asked}` : '', (signal) => get(`/v1/runs${asked}`, signal), 2000);
   // One stream: of the flow that is looked at, or of everything where there are several.
@@ -158,7 +158,7 @@ export function RunsPage() {
             page={page}
             rows={page.data?.runs}
             place={place}
-            note="In the order of creation, the oldest first"
+            note="The newest first"
             none={<NoRuns filtered={Boolean(flow || state || finished === 'true')} all={finished === 'any'} />}
           >
             <Rows runs={page.data?.runs ?? []} known={known ?? []} oneFlow={flow !== ''} />
