@@ -1,34 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Images in a simulation: flows in virtual time, on real files and a real pool of directories.
+/// Images in a simulation: flows in virtual time, on real files and a real pool of any kind.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "images/flows.hpp"
 #include "images/garbage.hpp"
 #include "pawl/flow_kit.hpp"
+#include "tests/images/backend_place.hpp"
 #include "tests/images/s3_world.hpp"
 #include "tests/images/tar_builder.hpp"
 
 namespace pawl::images::test {
 
+/// Counts who is inside, and holds those who come while it is closed. Thread-safe.
+class Turnstile {
+ public:
+  void enter();
+  void leave();
+  void close();
+  void open();
+  /// Whether so many are inside at once, sooner or later.
+  bool holds(int wanted);
+  /// The most there ever were inside at once.
+  int most() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool closed_ = false;
+  int inside_ = 0;
+  int most_ = 0;
+};
+
 /// What the real ones were asked to do.
 struct Counts {
-  int fetched = 0;
-  int created = 0;
-  int mounted = 0;
-  int snapshots = 0;
-  int removed = 0;
-  int at_a_time = 0;  ///< the most fetches at once
-  int now = 0;
+  std::atomic<int> fetched = 0;
+  std::atomic<int> created = 0;
+  std::atomic<int> mounted = 0;
+  std::atomic<int> snapshots = 0;
+  Turnstile fetches;
+  Turnstile unpackings;  ///< from the first mount of a volume until it is unmounted
+
+  int sum() const { return fetched + created + mounted + snapshots; }
+  void clear() { fetched = created = mounted = snapshots = 0; }
 };
 
 /// A source that counts, and can be told to fail.
@@ -44,7 +72,10 @@ class CountingSource final : public Source {
                         const FetchOptions& options) override {
     ++counts_.fetched;
     if (trouble_) return fail(*trouble_);
-    return inner_->fetch({"", "/" + name.key}, path, options);
+    counts_.fetches.enter();
+    auto fetched = inner_->fetch({"", "/" + name.key}, path, options);
+    counts_.fetches.leave();
+    return fetched;
   }
 
  private:
@@ -69,26 +100,56 @@ class CountingBackend final : public Backend {
   }
   Result<std::string> mount(const Volume& volume) override {
     ++counts_.mounted;
+    if (note_mounted(volume.id)) counts_.unpackings.enter();
     return inner_->mount(volume);
   }
-  Result<void> unmount(const Volume& volume) override { return inner_->unmount(volume); }
+  Result<void> unmount(const Volume& volume) override {
+    auto unmounted = inner_->unmount(volume);
+    if (unmounted && forget_mounted(volume.id)) counts_.unpackings.leave();
+    return unmounted;
+  }
   Result<void> snapshot(const Volume& origin, const Volume& copy) override {
     ++counts_.snapshots;
     return inner_->snapshot(origin, copy);
   }
   Result<std::string> activate(const Volume& volume) override { return inner_->activate(volume); }
   Result<void> deactivate(const Volume& volume) override { return inner_->deactivate(volume); }
-  Result<void> remove(std::uint32_t id) override {
-    ++counts_.removed;
-    return inner_->remove(id);
-  }
+  Result<void> remove(std::uint32_t id) override { return inner_->remove(id); }
   Result<std::optional<FoundVolume>> find(const Volume& volume) override { return inner_->find(volume); }
   Result<std::vector<FoundVolume>> list() override { return inner_->list(); }
   Result<std::vector<VolumeUsage>> usage() override { return inner_->usage(); }
 
  private:
+  /// True: it was not mounted.
+  bool note_mounted(std::uint32_t id) {
+    const std::lock_guard lock(mutex_);
+    return mounted_.insert(id).second;
+  }
+  bool forget_mounted(std::uint32_t id) {
+    const std::lock_guard lock(mutex_);
+    return mounted_.erase(id) > 0;
+  }
+
   std::unique_ptr<Backend> inner_;
   Counts& counts_;
+  std::mutex mutex_;
+  std::set<std::uint32_t> mounted_;
+};
+
+/// The files of an active snapshot: it is a directory, or a block device, which is mounted while this lives.
+class SnapshotTree {
+ public:
+  explicit SnapshotTree(std::string device_path);
+  SnapshotTree(const SnapshotTree&) = delete;
+  SnapshotTree& operator=(const SnapshotTree&) = delete;
+  ~SnapshotTree();
+
+  const std::string& root() const { return root_; }
+  std::string text(const std::string& name) const { return content_of(root_ + "/" + name); }
+
+ private:
+  std::string root_;
+  bool mounted_ = false;
 };
 
 /// A small image that is as it should be.
@@ -100,24 +161,12 @@ inline TarBuilder good_image(std::string_view text = "hello") {
   return tar;
 }
 
-/// The system's program in a simulation, with everything that it touches in one directory.
+/// The system's program in a simulation, with everything that it touches in one directory, and its pool,
+/// where that is not made of directories, in a place of its own.
 class ImageWorld {
  public:
   /// Crashes at that place, counted from 1; 0: nowhere.
-  explicit ImageWorld(ImagesOptions options = {}, std::uint64_t crash_at = 0) : options_(std::move(options)) {
-    options_.directory = path("images");
-    options_.bucket = "bucket";
-    options_.volume_bytes = std::uint64_t{64} << 20;
-    options_.log = Logger(std::make_shared<CallbackSink>([this](const LogRecord& record) {
-                            logged.push_back(std::string(record.message));
-                          }),
-                          [] { return Time{}; });
-    FlowKitOptions kit;
-    kit.simulation.crash_at = crash_at;
-    kit.engine.schema = image_tables();
-    kit.engine.pools = {{std::string(kDownloads), 5}, {std::string(kUnpacking), 2}};
-    kit_.emplace([this](Flows& flows) { set_up(flows); }, kit);
-  }
+  explicit ImageWorld(ImagesOptions options = {}, std::uint64_t crash_at = 0);
 
   FlowKit& kit() { return *kit_; }
   Flows& flows() { return kit_->flows(); }
@@ -135,14 +184,18 @@ class ImageWorld {
   }
   std::string path(const std::string& name) const { return (place_.top() / name).string(); }
 
-  Result<pawl::Run> start(const std::string& key, const std::string& id, std::string snapshot = {}) {
+  /// Where the pool lies; of those that are not made of directories.
+  const pools::Place& pool_place() const { return *pool_; }
+
+  /// `device_size`: bytes; 0: as configured.
+  Result<pawl::Run> start(const std::string& key, const std::string& id, std::int64_t device_size = 0) {
     PAWL_TRY(const auto request,
-             encode(ProcessRequest{.s3_key = key, .image_id = id, .snapshot_name = std::move(snapshot)}));
+             encode(ProcessRequest{.s3_key = key, .image_id = id, .device_size = device_size}));
     return flows().start(kProcess, request, {.id = id});
   }
   pawl::Run ended(std::string_view flow, std::string_view id) { return flows().wait(flow, id).value(); }
-  pawl::Run process(const std::string& key, const std::string& id) {
-    EXPECT_TRUE(start(key, id));
+  pawl::Run process(const std::string& key, const std::string& id, std::int64_t device_size = 0) {
+    EXPECT_TRUE(start(key, id, device_size));
     return ended(kProcess, id);
   }
   template <class T>
@@ -170,24 +223,10 @@ class ImageWorld {
     std::string text;
   };
 
-  void set_up(Flows& flows) {
-    auto files = open_files({place_.top().string()});
-    auto backend_options = options_.backend;
-    backend_options.root = options_.directory + "/pool";
-    shop_.emplace(options_, std::make_unique<CountingSource>(*std::move(files), counts, trouble),
-                  std::make_unique<CountingBackend>(*open_backend(backend_options), counts));
-    EXPECT_TRUE(shop_->open());
-    add_image_flows(flows, *shop_);
-    flows.add(flow<Statement, Deeds>("by-hand")
-                  .start("do",
-                         [](pawl::Step& step, const Statement& statement, Deeds&) {
-                           step.sql({.text = statement.text});
-                           return Outcome::done();
-                         })
-                  .end());
-  }
+  void set_up(Flows& flows);
 
   ArchivePlace place_{ArchivePlace::Kind::memory};
+  std::optional<pools::Place> pool_;  ///< goes after everything that has it open
   ImagesOptions options_;
   std::optional<Workshop> shop_;
   std::optional<FlowKit> kit_;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the tests of the dmthin back end in a guest that has a device mapper; those that take long are in faults.
+"""Runs the tests of the dmthin back end, and of images on it, in a guest that has a device mapper; those that take long
+are in faults.
 
     conformance.py <images_tests> <registers library> [filter]
 """
