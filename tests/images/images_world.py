@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the whole system's tests share: image archives, comparing trees, an object store and a relay in front of it."""
+import contextlib
 import datetime
 import hashlib
 import hmac
@@ -13,6 +14,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -239,18 +241,62 @@ def hang_up(*sockets):
             pass  # it is closed already
 
 
+def pool_obstacle(kind):
+    """Why there can be no pool of this kind here; nothing where there can."""
+    system = {"reflink": "xfs", "btrfs": "btrfs"}.get(kind)
+    if system is None:
+        return ""
+    if os.geteuid() != 0 or not os.access("/dev/loop-control", os.W_OK):
+        return "loop devices need the superuser and /dev/loop-control"
+    if not shutil.which(f"mkfs.{system}", path="/usr/sbin:/sbin"):
+        return f"mkfs.{system} is not installed"
+    if system not in pathlib.Path("/proc/filesystems").read_text(encoding="utf-8").split():
+        return f"the kernel has no {system}"
+    return ""
+
+
+@contextlib.contextmanager
+def tree_at(path, directory):
+    """Where the files of an active snapshot are: it is a directory, or a block device that is mounted meanwhile."""
+    if os.path.isdir(path):
+        yield path
+        return
+    point = tempfile.mkdtemp(dir=directory)
+    subprocess.run(["mount", "-o", "ro", path, point], check=True, timeout=PATIENCE)
+    try:
+        yield point
+    finally:
+        subprocess.run(["umount", point], check=True, timeout=PATIENCE)
+
+
+def mounts_below(directory):
+    """Mount points, innermost last."""
+    with open("/proc/self/mounts", encoding="utf-8") as mounts:
+        points = [line.split()[1] for line in mounts]
+    return [point for point in points if point.startswith(os.path.realpath(directory) + "/")]
+
+
+def devices_below(directory):
+    """Loop devices on files in this directory, each with its file."""
+    listed = subprocess.run(["losetup", "-l", "-n", "-O", "NAME,BACK-FILE"], check=False, capture_output=True,
+                            text=True, timeout=PATIENCE).stdout
+    pairs = [line.split(maxsplit=1) for line in listed.splitlines()]
+    return {device: file for device, file in pairs if file.startswith(os.path.realpath(directory) + "/")}
+
+
 def release_mounts(directory):
-    """Gives back what a pool in this directory keeps: mounts, then loop devices, innermost first."""
-    directory = os.path.realpath(directory)
+    """Gives back what a pool in this directory keeps, as a restart of the machine would: mounts, then devices."""
     for _ in range(3):  # a device inside a pool keeps the pool, which keeps another device
-        with open("/proc/self/mounts", encoding="utf-8") as mounts:
-            points = [line.split()[1] for line in mounts]
-        for point in reversed(points):
-            if point.startswith(directory + "/"):
-                subprocess.run(["umount", point], check=False, capture_output=True, timeout=PATIENCE)
-        listed = subprocess.run(["losetup", "-l", "-n", "-O", "NAME,BACK-FILE"], check=False, capture_output=True,
-                                text=True, timeout=PATIENCE).stdout
-        for line in listed.splitlines():
-            device, _, file = line.partition(" ")
-            if file.strip().startswith(directory + "/"):
-                subprocess.run(["losetup", "-d", device], check=False, capture_output=True, timeout=PATIENCE)
+        for point in reversed(mounts_below(directory)):
+            subprocess.run(["umount", point], check=False, capture_output=True, timeout=PATIENCE)
+        for device in devices_below(directory):
+            subprocess.run(["losetup", "-d", device], check=False, capture_output=True, timeout=PATIENCE)
+
+
+@contextlib.contextmanager
+def released(directory):
+    """Releases what a pool in this directory keeps, whatever happens."""
+    try:
+        yield
+    finally:
+        release_mounts(directory)
