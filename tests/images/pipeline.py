@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import unittest
 
 import images_world as world
@@ -44,8 +45,9 @@ class ImagesCase(unittest.TestCase):
         cls.addClassCleanup(cls.server.kill)
 
     @classmethod
-    def serve(cls, settings="", data="data"):
-        config = (f"data: {data}\nsystems: [images]\nimages:\n  backend: {cls.backend}\n  files: {cls.top}/in\n"
+    def serve(cls, settings="", data="data", backend=None):
+        config = (f"data: {data}\nsystems: [images]\nimages:\n  backend: {backend or cls.backend}\n"
+                  f"  files: {cls.top}/in\n"
                   f"  volume_size: 256MiB\n  pool_size: 1GiB\n{settings}")
         return world.Server(cls.place, config)
 
@@ -80,6 +82,10 @@ class ImagesCase(unittest.TestCase):
         compared = subprocess.run(["diff", "-r", "--no-dereference", "-x", "lost+found", expected, place],
                                   capture_output=True, text=True, check=False, timeout=PATIENCE)
         self.assertEqual((compared.returncode, compared.stdout), (0, ""), compared.stderr)
+
+    def tree_at(self, path):
+        """Where the files of an active snapshot are, until the test ends."""
+        return self.enterContext(world.tree_at(path, self.top))
 
     def states(self, image):
         return {run["flow"]: run["state"] for run in self.json("show", image)["runs"]}
@@ -197,6 +203,29 @@ class FilesTest(ImagesCase):
             self.assertIn(code, run.stderr)
         self.assert_clean()
 
+    def test_fifty_images_at_once_all_arrive_each_in_its_own_volume(self):
+        before = self.json("setup-pool")["volumes"]
+        names = [f"fifty-{number}" for number in range(50)]
+        for name in names:
+            with tarfile.open(self.top / f"in/{name}.tar", "w") as tar:
+                for inside in ("rootfs", "rootfs/etc", "rootfs/usr", "rootfs/var", "rootfs/etc/hostname"):
+                    entry = tarfile.TarInfo(inside)
+                    entry.type = tarfile.REGTYPE if inside.endswith("hostname") else tarfile.DIRTYPE
+                    entry.mode = 0o644 if entry.isreg() else 0o755
+                    entry.size = len(name) if entry.isreg() else 0
+                    tar.addfile(entry, io.BytesIO(name.encode()))
+        for name in names:
+            answer, begun = self.call("POST", "/v1/images", {"url": f"file://{self.top}/in/{name}.tar", "image_id": name})
+            self.assertEqual((answer.status, begun["attached"]), (202, False), begun)
+        paths = set()
+        for name in names:
+            path = pathlib.Path(self.good(self.images("process", f"file://{self.top}/in/{name}.tar"), "^/").strip())
+            self.assertEqual((path / "rootfs/etc/hostname").read_text(encoding="utf-8"), name)
+            paths.add(path)
+        self.assertEqual(len(paths), 50)
+        self.assertEqual(self.json("setup-pool")["volumes"], before + 100)
+        self.assert_clean()
+
     def test_no_wait_returns_the_run(self):
         _, url = self.image("patient")
         self.good(self.images("process", url, "--image-id", "patient", "--no-wait"), "^process-image patient was started\n$")
@@ -312,6 +341,23 @@ class SwiftTest(ImagesCase):
         image = self.json("process", url)["image_id"]
         self.assertEqual(self.states(image)["download-image"], "handed_off")
 
+    def assert_arrives_on(self, backend):
+        if world.pool_obstacle(backend):
+            self.skipTest(f"{backend}: {world.pool_obstacle(backend)}")
+        archive, url = self.put(f"on-{backend}")
+        server = self.serve(self.settings, data=backend, backend=backend)
+        self.addCleanup(server.kill)
+        path = self.good(server.pawl("images", "process", url), "^/").strip()
+        self.assert_tree(archive, self.tree_at(path))
+        self.assertEqual(server.json("images", "setup-pool")["backend"], backend)
+        self.assertEqual(server.json("images", "gc")["garbage"], [])
+
+    def test_an_object_becomes_a_snapshot_in_a_pool_of_reflinks(self):
+        self.assert_arrives_on("reflink")
+
+    def test_an_object_becomes_a_snapshot_in_a_pool_of_btrfs(self):
+        self.assert_arrives_on("btrfs")
+
     def test_a_missing_object_ends_the_run(self):
         run = self.images("process", "s3://bucket/none.tar")
         self.assertEqual((run.returncode, run.stdout), (7, ""), run)
@@ -352,30 +398,21 @@ class PoolTest(ImagesCase):
 
     backend = KIND
 
-    def tree_at(self, path):
-        """Where the files of an active snapshot are: it is a directory, or a block device to mount."""
-        if os.path.isdir(path):
-            return path
-        point = tempfile.mkdtemp(dir=self.top)
-        subprocess.run(["mount", "-o", "ro", path, point], check=True, timeout=PATIENCE)
-        self.addCleanup(subprocess.run, ["umount", point], check=False, capture_output=True, timeout=PATIENCE)
-        return point
-
     def test_an_image_goes_in_and_comes_out_again(self):
+        before = self.json("setup-pool")["volumes"]
         archive, url = self.image("pooled", files=200)
         path = self.good(self.images("process", url, "--image-id", "pooled"), "^/").strip()
-        point = self.tree_at(path)
-        self.assert_tree(archive, point)
-        shown = self.json("show", "pooled")
-        self.assertGreater(shown["unpacked"]["shared_bytes"] + shown["unpacked"]["exclusive_bytes"], 0)
-        if point != path:
-            busy = self.images("rm", "pooled")
-            self.assertEqual(busy.returncode, 7, busy)
-            self.assertIn("volume_busy", busy.stderr)
-            subprocess.run(["umount", point], check=True, timeout=PATIENCE)
+        with world.tree_at(path, self.top) as point:
+            self.assert_tree(archive, point)
+            shown = self.json("show", "pooled")
+            self.assertGreater(shown["unpacked"]["shared_bytes"] + shown["unpacked"]["exclusive_bytes"], 0)
+            if point != path:
+                busy = self.images("rm", "pooled")
+                self.assertEqual(busy.returncode, 7, busy)
+                self.assertIn("volume_busy", busy.stderr)
         self.good(self.images("rm", "pooled"), "removed snap-pooled")
         self.assert_clean()
-        self.assertEqual(self.json("setup-pool")["volumes"], 0)
+        self.assertEqual(self.json("setup-pool")["volumes"], before)
 
     def test_the_pool_is_extended_while_it_is_in_use(self):
         before = self.json("setup-pool")["bytes"]
@@ -383,29 +420,71 @@ class PoolTest(ImagesCase):
         refused = self.images("setup-pool", "--extend", "512MiB")
         self.assertEqual(refused.returncode, 1, refused)
 
-    def test_what_was_active_is_active_after_a_kill(self):
-        archive, url = self.image("kept")
-        self.good(self.images("process", url, "--image-id", "kept"))
+    def restart(self, meanwhile=lambda: None):
+        """Kills the server and starts it again."""
         self.server.kill()
+        meanwhile()
         type(self).server = self.serve()
         self.addClassCleanup(self.server.kill)
-        again = self.good(self.images("process", url, "--image-id", "kept"), "^/").strip()
-        self.assert_tree(archive, self.tree_at(again))
+
+    def snapshots(self, image):
+        return self.json("show", image)["snapshots"]
+
+    def is_usable(self, snapshot):
+        """Whether its path leads to it, and not to another one or nowhere."""
+        path, inside = snapshot["device_path"], f"/volumes/{snapshot['snapshot_id']}/"
+        return inside in world.devices_below(self.top).get(path, "") or (inside in path and os.path.isdir(path))
+
+    def taken_up(self, image):
+        """The snapshots, once the server has made those usable that are active."""
+        end = time.monotonic() + PATIENCE
+        while not all(self.is_usable(one) for one in self.snapshots(image) if one["active"]):
+            self.assertLess(time.monotonic(), end, (self.snapshots(image), world.devices_below(self.top)))
+            world.let_pass(0.05)
+        return self.snapshots(image)
+
+    def machine_restarts(self):
+        world.release_mounts(self.top)
+        self.assertEqual((world.mounts_below(self.top), world.devices_below(self.top)), ([], {}))
+
+    def test_what_was_active_is_still_active_after_a_kill(self):
+        archive, url = self.image("kept")
+        path = self.good(self.images("process", url, "--image-id", "kept"), "^/").strip()
+        self.restart()
+        (kept,) = self.snapshots("kept")
+        self.assertEqual((kept["active"], kept["device_path"]), (True, path))
+        self.assert_tree(archive, self.tree_at(path))
+        self.assert_clean()
+
+    def test_what_was_active_is_active_again_after_the_machine_has_restarted(self):
+        archive, url = self.image("again")
+        self.good(self.images("process", url, "--image-id", "again"))
+        self.good(self.images("process", self.image("resting")[1], "--image-id", "resting"))
+        self.good(self.images("deactivate", "resting"))
+        self.restart(self.machine_restarts)
+        (again,) = self.taken_up("again")
+        self.assertTrue(again["active"])
+        self.assert_tree(archive, self.tree_at(again["device_path"]))
+        self.assertEqual([one["active"] for one in self.taken_up("resting")], [False])
+        self.assertEqual(self.json("show", "resting")["activation_status"], "inactive")
+        self.assert_clean()
+
+    def test_all_snapshots_of_an_image_are_active_again_after_the_machine_has_restarted(self):
+        archive, url = self.image("many")
+        self.good(self.images("process", url, "--image-id", "many"))
+        for number in range(2):
+            self.good(self.images("activate", "many", "--snapshot-name", f"many-{number}"))
+        self.restart(self.machine_restarts)
+        found = self.taken_up("many")
+        self.assertEqual({one["snapshot_name"]: one["active"] for one in found},
+                         {"snap-many": True, "many-0": True, "many-1": True})
+        for one in found:
+            self.assert_tree(archive, self.tree_at(one["device_path"]))
         self.assert_clean()
 
 
 def obstacle():
-    if KIND == "swift":
-        return world.Swift.obstacle()
-    if KIND in ("reflink", "btrfs"):
-        system = {"reflink": "xfs", "btrfs": "btrfs"}[KIND]
-        if os.geteuid() != 0 or not os.access("/dev/loop-control", os.W_OK):
-            return "loop devices need the superuser and /dev/loop-control"
-        if not shutil.which(f"mkfs.{system}", path="/usr/sbin:/sbin"):
-            return f"mkfs.{system} is not installed"
-        if system not in pathlib.Path("/proc/filesystems").read_text(encoding="utf-8").split():
-            return f"the kernel has no {system}"
-    return ""
+    return world.Swift.obstacle() if KIND == "swift" else world.pool_obstacle(KIND)
 
 
 if __name__ == "__main__":
