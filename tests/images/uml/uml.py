@@ -46,12 +46,17 @@ def missing_program():
     return next((name for name in PROGRAMS if not shutil.which(name, path=path)), None)
 
 
+def obstacle():
+    """Why there can be no guest; nothing where there can."""
+    missing = missing_program()
+    return f"{missing} is not installed (Debian: user-mode-linux, thin-provisioning-tools, busybox)" if missing else ""
+
+
 def skip_without_uml():
     """Ends the script visibly where it cannot run; makes it clean up when it is asked to end."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    missing = missing_program()
-    if missing:
-        print(f"skipped: {missing} is not installed (Debian: user-mode-linux, thin-provisioning-tools, busybox)")
+    if obstacle():
+        print(f"skipped: {obstacle()}")
         sys.exit(SKIPPED)
 
 
@@ -76,7 +81,7 @@ def module_files(names):
 class Guest:
     """A folder with three disks that keep their contents from boot to boot, and the program to be tested."""
 
-    def __init__(self, program, preload=None, data_mib=640, metadata_mib=8):
+    def __init__(self, program, preload=None, data_mib=640, metadata_mib=8, root_mib=64):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="pawl-uml-"))
         # In memory: a guest that is killed loses what it has not written, not what its host has not. The guest
         # sees them as disks only, because its own /dev lies over this one.
@@ -84,7 +89,7 @@ class Guest:
         self.disks = pathlib.Path(tempfile.mkdtemp(prefix="pawl-uml-", dir=memory))
         self.program = self.folder / "program"
         shutil.copy(program, self.program)
-        for name, mib in (("data.img", data_mib), ("metadata.img", metadata_mib), ("root.img", 64)):
+        for name, mib in (("data.img", data_mib), ("metadata.img", metadata_mib), ("root.img", root_mib)):
             with open(self.disks / name, "wb") as disk:
                 disk.truncate(mib << 20)
         self.process = None
