@@ -37,6 +37,8 @@ class MarkedContent : public Content {
     PAWL_CHECK(mark(place, record, record.active, false));
     return {};
   }
+  /// The marks go with the volume. Writing them needs room, and it may be removed because there is none.
+  Result<void> release(const std::string& /*place*/, const VolumeRecord& /*record*/) override { return {}; }
 
  protected:
   void step(std::string_view name) const { step_(name); }

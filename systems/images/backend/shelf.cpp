@@ -220,8 +220,7 @@ Result<void> Shelf::take_apart(std::uint32_t id) {
   const auto at = place(id);
   PAWL_TRY(auto record, read_record(at));
   if (!record) record = VolumeRecord{.id = id};
-  PAWL_CHECK(content_->unmount(at, *record));
-  PAWL_CHECK(content_->deactivate(at, *record));
+  PAWL_CHECK(content_->release(at, *record));
   step_("deactivate");
   // A crash may have left an older one half removed.
   if (exists(place(id, kRemoving))) PAWL_CHECK(content_->erase(place(id, kRemoving)));

@@ -60,6 +60,11 @@ class Content {
 
   virtual Result<void> make(const std::string& place, const Volume& volume) = 0;
   virtual Result<void> copy(const std::string& from, const std::string& place, const Volume& copy) = 0;
+  /// Takes it out of use before it is erased.
+  virtual Result<void> release(const std::string& place, const VolumeRecord& record) {
+    PAWL_CHECK(unmount(place, record));
+    return deactivate(place, record);
+  }
   /// Removes the directory `place` and everything in it.
   virtual Result<void> erase(const std::string& place) = 0;
 
