@@ -15,7 +15,7 @@ TIMEOUT = 900
 
 def main():
     uml.skip_without_uml()
-    chosen = sys.argv[3] if len(sys.argv) > 3 else "*/dmthin:DmthinPool.*-*AnInterruptedCall*"
+    chosen = sys.argv[3] if len(sys.argv) > 3 else "*/dmthin:DmthinPool.*-*AnInterruptedCall*:*ImageInASmallPool*"
     with uml.Guest(sys.argv[1], sys.argv[2]) as guest:
         command = f"{guest.program} --gtest_color=no --gtest_filter='{chosen}'"
         result, output = guest.run(command, ["dm-thin-pool", "loop"], TIMEOUT)
