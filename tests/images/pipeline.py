@@ -219,7 +219,9 @@ class FilesTest(ImagesCase):
             self.assertEqual((answer.status, begun["attached"]), (202, False), begun)
         paths = set()
         for name in names:
-            path = pathlib.Path(self.good(self.images("process", f"file://{self.top}/in/{name}.tar"), "^/").strip())
+            run = self.call("GET", f"/v1/flows/process-image/runs/{name}/wait?timeout={PATIENCE}s")[1]
+            self.assertEqual(run["state"], "done", run)
+            path = pathlib.Path(run["response"]["device_path"])
             self.assertEqual((path / "rootfs/etc/hostname").read_text(encoding="utf-8"), name)
             paths.add(path)
         self.assertEqual(len(paths), 50)
