@@ -134,6 +134,9 @@ class BtrfsContent final : public MarkedContent {
         return fail(system_error("delete the subvolume in", place));
       }
       step("delete the subvolume");
+      // Its room comes back when the cleaner has gone over it. That looks only twice a minute, unless it is
+      // poked; where that fails, it comes by itself.
+      static_cast<void>(::ioctl(directory.get(), BTRFS_IOC_SYNC));
     }
     return remove_tree(place);
   }
