@@ -45,8 +45,8 @@ sim: setup ## run the simulation with SEEDS=n seeds
 crash-flows: setup ## kill a process that runs flows KILLS=n times and audit it
 	@scripts/run-driver tests/crash_flow flow_crash_driver --kills $(KILLS)
 
-crash-images: build ## kill a server that processes images KILLS=n times and audit it
-	@python3 tests/images/kill.py build/pawl $(KILLS)
+crash-images: build ## kill a server that works on images KILLS=n times and audit it; BACKEND=dir, reflink or btrfs
+	@python3 tests/images/kill.py build/pawl $(KILLS) --backend $(or $(BACKEND),dir)
 
 crash-workers: build ## kill a server that supervises 200 processes KILLS=n times and audit it
 	@python3 tests/workers/kill.py build/pawl 200 $(KILLS)
