@@ -103,6 +103,7 @@ class ConfigCheck {
     if (const auto derived = (*type)->derive(document->json); !derived && found_.empty()) {
       add_refusal((*type)->name, derived.error(), *document);
     }
+    inside_ = nullptr;  // it is gone with this call
     return found_;
   }
 
