@@ -88,7 +88,8 @@ class PackagesTest(unittest.TestCase):
             self.assertIn(path, files)
         self.assertEqual((SCRATCH / "control" / "conffiles").read_text(), "/etc/pawl/pawl.yaml\n")
         depends = self.field("pawl", "Depends")
-        for package in ("adduser", "init-system-helpers", "libc6", "libsodium", "libsqlite3"):
+        for package in ("adduser", "init-system-helpers", "libc6", "libsodium", "libsqlite3", "libpq5", "libarchive13",
+                        "libcurl4", "libmosquitto1"):
             self.assertIn(package, depends)
         self.assertNotIn("libpawl", depends)
 
