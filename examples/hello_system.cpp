@@ -48,8 +48,9 @@ class Hello final : public pawl::System {
         });
   }
 
-  std::vector<pawl::Sql> tables() const override {
-    return {{.text = "CREATE TABLE IF NOT EXISTS hello_book(line TEXT NOT NULL) STRICT"}};
+  // A later release adds its own at the end.
+  std::vector<pawl::Migration> migrations() const override {
+    return {{{.text = "CREATE TABLE hello_book(line TEXT NOT NULL)"}}};
   }
 
   std::vector<pawl::http::Route> routes(pawl::Engine& engine) override {
@@ -106,10 +107,10 @@ int main(int arguments, char**) {
     Hello hello;
     pawl::Machines machines;
     hello.add_machines(machines);
-    const auto engine =
-        pawl::Engine::open(runtime, std::move(machines),
-                           {.store = "sqlite:" + (place / "hello.db").string(), .schema = hello.tables()})
-            .value();
+    const auto engine = pawl::Engine::open(runtime, std::move(machines),
+                                           {.store = "sqlite:" + (place / "hello.db").string(),
+                                            .migrations = {{hello.name(), hello.migrations()}}})
+                            .value();
     pawl::ServerOptions options{.listen = "127.0.0.1:0"};
     options.systems = {&hello};
     const auto server = pawl::Server::start(runtime, *engine, options).value();

@@ -53,7 +53,11 @@ struct EngineOptions {
   std::size_t cache_bytes = std::size_t{256} << 20;  ///< instance data kept in memory
   std::map<std::string, std::uint32_t> pools{};      ///< permit pools by name
   std::vector<Sql> schema{};                         ///< the application's CREATE TABLE IF NOT EXISTS …
-  std::optional<Duration> keep{};                    ///< how long log entries are kept; by default for ever
+  /// Migrations of tables by their owner's name: each is applied once, in its order, in one transaction. New
+  /// ones are added at the end; what was released is not changed any more. Those of a store that has seen
+  /// more of them are refused (`store_newer`).
+  std::map<std::string, std::vector<Migration>> migrations{};
+  std::optional<Duration> keep{};             ///< how long log entries are kept; by default for ever
   std::optional<Duration> forget_finished{};  ///< how long finished instances are kept; by default for ever
   Duration checkpoint_every = std::chrono::milliseconds(500);
   Duration retain_every = std::chrono::minutes(1);  ///< how often the log is cut, while there are commits

@@ -53,4 +53,7 @@ struct Sql {
   bool operator==(const Sql&) const = default;
 };
 
+/// Statements that bring tables from one form to the next; CREATE, ALTER and DROP are allowed in them.
+using Migration = std::vector<Sql>;
+
 }  // namespace pawl

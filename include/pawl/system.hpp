@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What a system brings to the server: settings, machines, flows, tables, routes, verbs of the command,
-/// metrics, a page.
+/// What a system brings to the server: settings, machines, flows, tables with their migrations, routes, verbs
+/// of the command, metrics, a page.
 ///
 ///     class Hello final : public pawl::System {
 ///      public:
@@ -94,8 +94,8 @@ struct SystemPlace {
 };
 
 /// Made in `main` and given to the server. The order of the calls: `settings`, `prepare`, `add_flows`,
-/// `add_machines`, `tables` and `pools` before the engine opens; `start` when it is open and the flows are
-/// attached to it, which is after interrupted work and steps have begun to run again; `routes` and `page`
+/// `add_machines`, `migrations` and `pools` before the engine opens; `start` when it is open and the flows
+/// are attached to it, which is after interrupted work and steps have begun to run again; `routes` and `page`
 /// when the server starts; then `write_metrics` from any thread; `stop` before the flows are detached and the
 /// engine closes.
 class System {
@@ -116,8 +116,9 @@ class System {
   /// Its flows. They are there until the system is destroyed; from `start` to `stop` it may start runs.
   virtual void add_flows(Flows&) {}
   virtual void add_machines(Machines&) {}
-  /// Statements that make its tables; run at every start, so written with IF NOT EXISTS.
-  virtual std::vector<Sql> tables() const { return {}; }
+  /// What makes its tables and, release by release, changes them: see `EngineOptions::migrations`. The first
+  /// uses IF NOT EXISTS where a release before there were migrations has made the tables already.
+  virtual std::vector<Migration> migrations() const { return {}; }
   /// Its permit pools by name.
   virtual std::map<std::string, std::uint32_t> pools() const { return {}; }
 

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "kernel/engine/core.hpp"
+#include "kernel/engine/migrate.hpp"
 #include "pawl/codec.hpp"
 
 namespace pawl {
@@ -31,6 +32,7 @@ Result<void> EngineCore::open(const StoreOpener& opener) {
   report_.reduced = store_->info().reduced;
   for (const auto& what : report_.reduced) options_.log.warn("reduced guarantee", {{"what", what}});
   if (!options_.schema.empty()) PAWL_CHECK(store_->execute(options_.schema));
+  PAWL_CHECK(migrate(*store_, options_.migrations));
   const auto workers = static_cast<std::uint32_t>(std::max<std::size_t>(options_.workers, 1));
   auto pools = options_.pools;
   pools[std::string(kThreads)] = workers;
