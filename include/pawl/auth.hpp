@@ -13,6 +13,7 @@
 /// Passwords are kept as argon2id, tokens as SHA-256 of 256 random bits: neither can be read back.
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,14 @@ class Auth : public System {
   /// Fills in who asks, or refuses. Errors: `unauthenticated`, `forbidden` (a login cookie without its CSRF
   /// token), `rate_limited`.
   virtual Result<void> authenticate(http::Request& request, const http::Route& route) = 0;
+
+  /// The same for somebody who was let in with this request and is still reading. No attempt: a refusal is
+  /// not counted against the address.
+  virtual Result<void> authenticate_again(http::Request& request, const http::Route& route) = 0;
+
+  /// `changed` is called, from any thread that does no I/O, after somebody was shut out: a token revoked, a
+  /// user removed or changed, a login ended. For one server at a time; nullptr when it ends.
+  virtual void on_change(std::function<void()> changed) = 0;
 
   /// After `start`: where nobody has chosen a password for the first administrator yet, a fresh one.
   virtual std::optional<FirstLogin> first_login() const = 0;

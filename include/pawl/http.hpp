@@ -95,6 +95,8 @@ struct Response {
   std::string content_type = "application/json";
   Pairs headers{};
   std::shared_ptr<Stream> stream{};  ///< in place of the body
+  /// What the audit says besides who, what and from where; `user` takes the place of who asked.
+  Pairs audit{};
   /// Completes the answer on the thread that sends it, for answers that come from a thread with other duties.
   std::function<void(Response&)> finish{};
 };

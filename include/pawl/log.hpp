@@ -199,6 +199,10 @@ class Logger {
   void log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {}) const {
     if (enabled(level)) write(level, message, fields);
   }
+  /// A line that no level silences, such as one of an audit.
+  void always(std::string_view message, std::span<const LogField> fields) const {
+    if (core_ != nullptr) write(LogLevel::info, message, fields);
+  }
   void trace(std::string_view message, std::initializer_list<LogField> fields = {}) const {
     log(LogLevel::trace, message, fields);
   }

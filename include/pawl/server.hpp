@@ -57,6 +57,8 @@ struct ServerOptions {
   std::vector<System*> systems{};  ///< they must outlive the server
   Flows* flows = nullptr;          ///< attached to the engine; must outlive the server. Without: no runs
   std::string backups{};           ///< directory for the backups that administrators ask for; empty: none
+  /// Not empty: backups are not made here; who asks for one is told this, which says how they are made.
+  std::string backups_elsewhere{};
   Logger log{};
 };
 

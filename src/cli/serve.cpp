@@ -33,25 +33,29 @@ Result<server::Config> read_config(const ServeArguments& arguments, const server
   if (!arguments.file.empty() || std::filesystem::exists(kDefaultFile)) {
     PAWL_TRY(config, server::load_config(arguments.file.empty() ? kDefaultFile : arguments.file, systems));
   }
-  if (arguments.listen) config.server.listen = *arguments.listen;
-  if (arguments.data) config.data = *arguments.data;
+  if (arguments.listen) config.given["listen"] = config.server.listen = *arguments.listen;
+  if (arguments.data) config.given["data"] = config.data = *arguments.data;
+  if (arguments.demo) config.given["demo"] = "true";
   config.demo = config.demo || arguments.demo;
   return config;
 }
 
 int run_server(const ServeArguments& arguments) {
-  auto systems = built_in_systems();
+  const auto systems = built_in_systems();
   const auto config = read_config(arguments, systems);
   if (!config) return report(config.error());
   // What is read again later must not be set in systems that run.
-  const auto served = server::serve(*config, std::move(systems),
-                                    [&arguments] { return read_config(arguments, built_in_systems()); });
+  const auto served =
+      server::serve(*config, systems, [&arguments] { return read_config(arguments, built_in_systems()); });
   return served ? kOk : report(served.error());
 }
 
 int check_config(const std::string& file) {
-  const auto config = server::load_config(file, built_in_systems());
+  const auto systems = built_in_systems();
+  const auto config = server::load_config(file, systems);
   if (!config) return report(config.error());
+  const auto startable = server::check_config(*config, systems);
+  if (!startable) return report(startable.error());
   fmt::print("{} is right\n", printable(file));
   return kOk;
 }

@@ -65,12 +65,15 @@ class AuthSystem final : public Auth {
   std::optional<FirstLogin> first_login() const override { return first_; }
   std::optional<std::string> make_login_code() override;
   Result<void> authenticate(http::Request& request, const http::Route& route) override;
+  Result<void> authenticate_again(http::Request& request, const http::Route& route) override;
+  void on_change(std::function<void()> changed) override;
   std::vector<http::Route> routes(Engine&) override;
 
  private:
   Result<void> by_token(http::Request& request, std::string_view given);
   Result<void> by_cookie(http::Request& request, const http::Route& route, std::string_view cookie);
   Result<UserData> active_user(std::string_view name) const;
+  void tell_change();
 
   Result<http::Response> log_in(const http::Request& request);
   Result<http::Response> log_in_with_code(const http::Request& request);
@@ -98,6 +101,8 @@ class AuthSystem final : public Auth {
   std::mutex code_mutex_;
   std::string code_digest_;  // empty: there is none that is good
   Instant code_until_{};
+  std::mutex change_mutex_;  // held while `changed_` runs, so that it does not run after it was taken away
+  std::function<void()> changed_;
 };
 
 /// As long as the first administrator has not chosen a password, each start gives a fresh one.
@@ -127,22 +132,37 @@ Result<UserData> AuthSystem::active_user(std::string_view name) const {
   return found.data;
 }
 
+/// Only what is wrong is limited: who shares an address with an attacker, as behind a proxy, and sends a
+/// token that is good stays in. A token of 256 bits is not found by trying.
 Result<void> AuthSystem::authenticate(http::Request& request, const http::Route& route) {
+  auto known = authenticate_again(request, route);
+  if (known || request.header("Authorization").empty()) return known;
+  if (failures_.blocked(request.remote, runtime_->instant())) {
+    return fail(Code::rate_limited, "too many attempts from this address failed; wait a minute");
+  }
+  failures_.note(request.remote, runtime_->instant());
+  return known;
+}
+
+Result<void> AuthSystem::authenticate_again(http::Request& request, const http::Route& route) {
   request.user = "anonymous";
   request.role = http::Role::anyone;
   const auto authorization = request.header("Authorization");
   const auto cookie = cookie_of(request);
-  if (!authorization.empty()) {
-    if (failures_.blocked(request.remote, runtime_->instant())) {
-      return fail(Code::rate_limited, "too many attempts from this address failed; wait a minute");
-    }
-    auto known = by_token(request, authorization);
-    if (!known) failures_.note(request.remote, runtime_->instant());
-    return known;
-  }
+  if (!authorization.empty()) return by_token(request, authorization);
   if (!cookie.empty()) return by_cookie(request, route, cookie);
   if (route.role == http::Role::anyone) return {};
   return fail(Code::unauthenticated, "send a token (Authorization: Bearer …) or log in at /v1/login");
+}
+
+void AuthSystem::on_change(std::function<void()> changed) {
+  const std::lock_guard lock(change_mutex_);
+  changed_ = std::move(changed);
+}
+
+void AuthSystem::tell_change() {
+  const std::lock_guard lock(change_mutex_);
+  if (changed_) changed_();
 }
 
 /// pawl_<id>_<secret>
@@ -203,7 +223,10 @@ Result<http::Response> AuthSystem::log_in(const http::Request& request) {
   const bool right = verify_password(known ? known->password : decoy_, password.substr(0, kMostPassword));
   if (!known || !right) {
     failures_.note(request.remote, runtime_->instant());
-    return fail(wrong_login());
+    auto refused = http::problem(wrong_login());
+    // Not where there is no such user: people type passwords into the wrong field.
+    if (known) refused.audit.emplace_back("tried", name);
+    return refused;
   }
   return logged_in(request, {.user = name}, *known);
 }
@@ -250,11 +273,13 @@ Result<http::Response> AuthSystem::logged_in(const http::Request& request, Login
   PAWL_TRY(auto response, http::json(out.take()));
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.session).count();
   response.headers.emplace_back("Set-Cookie", set_cookie(cookie, request.secure, seconds));
+  response.audit.emplace_back("user", login.user);
   return response;
 }
 
 Result<http::Response> AuthSystem::log_out(const http::Request& request) {
   logins_.remove(cookie_of(request));
+  tell_change();
   return http::Response{.body = R"({"status":"logged out"})",
                         .headers = {{"Set-Cookie", set_cookie("", request.secure, 0)}}};
 }
@@ -286,6 +311,7 @@ Result<http::Response> AuthSystem::change_password(const http::Request& request)
   PAWL_CHECK(engine_->send<user>(request.user, SetPassword{std::move(hash), false, request.user}));
   // Whoever else was logged in with the old password is not any more, and neither is this browser.
   logins_.remove_user(request.user);
+  tell_change();
   return http::Response{.body = R"({"status":"changed"})",
                         .headers = {{"Set-Cookie", set_cookie("", request.secure, 0)}}};
 }
@@ -323,13 +349,16 @@ Result<http::Response> AuthSystem::put_user(const http::Request& request) {
     if (name == request.user && role != "admin") {
       return fail(Code::invalid_argument, "administrators do not take the role from themselves");
     }
-    PAWL_CHECK(engine_->send<user>(name, SetRole{role, request.user}));
-    if (!hash.empty()) PAWL_CHECK(engine_->send<user>(name, SetPassword{hash, true, request.user}));
+    // In one commit, so that nobody has the new role with the old password, nor half of what was asked for.
+    PAWL_CHECK(engine_->send<user>(name, SetRole{role, request.user, hash}));
     logins_.remove_user(name);
+    tell_change();
   }
   JsonWriter out;
   out.begin_object().key("user").string(name).key("role").string(role).end_object();
-  return http::json(out.take());
+  PAWL_TRY(auto response, http::json(out.take()));
+  response.audit = {{"role", role}, {"new_login", hash.empty() ? "no" : "yes"}};
+  return response;
 }
 
 Result<http::Response> AuthSystem::remove_user(const http::Request& request) {
@@ -338,6 +367,7 @@ Result<http::Response> AuthSystem::remove_user(const http::Request& request) {
   PAWL_CHECK(active_user(name));
   PAWL_CHECK(engine_->send<user>(name, RemoveUser{request.user}));
   logins_.remove_user(name);
+  tell_change();
   return http::Response{.status = 204};
 }
 
@@ -379,11 +409,14 @@ Result<http::Response> AuthSystem::make_token(const http::Request& request) {
   JsonWriter out;
   out.begin_object().key("id").string(id).key("name").string(data.name).key("role").string(data.role);
   out.key("token").string(fmt::format("{}{}_{}", kTokenPrefix, id, secret)).end_object();
-  return http::json(out.take(), 201);
+  PAWL_TRY(auto response, http::json(out.take(), 201));
+  response.audit = {{"id", id}, {"role", data.role}};
+  return response;
 }
 
 Result<http::Response> AuthSystem::revoke_token(const http::Request& request) {
   PAWL_CHECK(engine_->send<token>(request.parameter("token"), Revoke{request.user}));
+  tell_change();
   return http::Response{.status = 204};
 }
 

@@ -23,6 +23,7 @@ struct SetPassword {
 struct SetRole {
   std::string role;
   std::string by;
+  std::string hash{};  // of a one-time password with it; empty: the password stays
 };
 struct RemoveUser {
   std::string by;
@@ -42,7 +43,13 @@ inline constexpr auto user =
                              data.password = set.hash;
                              data.one_time = set.one_time;
                            })
-        .stay<SetRole>(UserState::active, [](UserData& data, const SetRole& set) { data.role = set.role; })
+        .stay<SetRole>(UserState::active,
+                       [](UserData& data, const SetRole& set) {
+                         data.role = set.role;
+                         if (set.hash.empty()) return;
+                         data.password = set.hash;
+                         data.one_time = true;
+                       })
         .on<RemoveUser>(UserState::active, UserState::removed, [](UserData& data) { data.password.clear(); })
         .terminal(UserState::removed);
 static_assert(verified<user>);

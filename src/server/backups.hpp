@@ -16,8 +16,8 @@ namespace pawl::server {
 /// Thread-safe. Its destruction waits for a backup that is being written.
 class Backups {
  public:
-  /// `directory` is made when the first backup is.
-  Backups(Runtime& runtime, Engine& engine, std::string directory);
+  /// `directory` is made when the first backup is. With `elsewhere`, every backup is refused with that text.
+  Backups(Runtime& runtime, Engine& engine, std::string directory, std::string elsewhere = {});
 
   std::vector<http::Route> routes();
 
@@ -31,6 +31,7 @@ class Backups {
   Runtime& runtime_;
   Engine& engine_;
   const std::string directory_;
+  const std::string elsewhere_;
   std::mutex mutex_;
   State state_ = State::none;  // with what follows, guarded by the mutex
   std::string file_;

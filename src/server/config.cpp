@@ -48,6 +48,9 @@ std::optional<std::uint64_t> to_bytes(std::string_view text) {
   return to_number(text);
 }
 
+/// A value as text, to be compared.
+std::string value_of(const YAML::Node& node) { return node.IsScalar() ? node.Scalar() : YAML::Dump(node); }
+
 // One maker per type. `place` gives the field of the configuration that the key sets.
 
 template <class F>
@@ -298,6 +301,8 @@ Result<void> read_map(const std::vector<Key>& keys, Config& config, const YAML::
     } else if (const auto expected = key->read(config, item.second)) {
       return fail(refuse(place, fmt::format("\"{}\" is {}, not \"{}\"", name, *expected,
                                             text_of(item.second).substr(0, 64))));
+    } else {
+      config.given[name] = value_of(item.second);
     }
   }
   return {};
@@ -338,6 +343,19 @@ Result<Config> load_config(const std::string& path, const Systems& systems) {
   if (!file) return fail(Code::config_invalid, fmt::format("{} cannot be read", path));
   std::string text{std::istreambuf_iterator<char>(file), {}};
   return parse_config(text, path, systems);
+}
+
+std::vector<std::string> changes_for_a_start(const Config& running, const Config& fresh,
+                                             const Systems& systems) {
+  std::vector<std::string> changed;
+  for (const auto& key : config_keys(systems)) {
+    const auto value = [&](const Config& config) {
+      const auto found = config.given.find(key.name);
+      return found == config.given.end() ? value_of(YAML::Load(key.otherwise)) : found->second;
+    };
+    if (!key.reloadable && value(running) != value(fresh)) changed.push_back(key.name);
+  }
+  return changed;
 }
 
 std::string default_config(const Systems& systems) {

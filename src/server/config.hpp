@@ -4,6 +4,7 @@
 /// pawl.yaml: one flat list of keys, each with its type, default and one line of description. The page
 /// docs/configuration.md is written from the same list.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,6 +33,7 @@ struct Config {
   Duration drain_timeout = std::chrono::seconds(10);
   ServerOptions server{};
   EngineOptions engine{};
+  std::map<std::string, std::string, std::less<>> given{};  ///< what the keys were given as, by name
 };
 
 /// One key as the documentation shows it.
@@ -52,6 +54,10 @@ std::vector<ConfigKey> config_keys(const Systems& systems = {});
 /// be right. `file` is for messages.
 Result<Config> parse_config(std::string_view yaml, std::string_view file, const Systems& systems = {});
 Result<Config> load_config(const std::string& path, const Systems& systems = {});
+
+/// Keys with another value than in the configuration that runs, and which only a start can change.
+std::vector<std::string> changes_for_a_start(const Config& running, const Config& fresh,
+                                             const Systems& systems = {});
 
 /// A file that says nothing but the defaults, with every description.
 std::string default_config(const Systems& systems = {});

@@ -13,6 +13,15 @@ constexpr std::size_t kRecentFrames = 4096;
 constexpr std::size_t kRecentBytes = std::size_t{16} << 20;
 // How long the follower may not notice that nobody listens any more, or that it is to end.
 constexpr Duration kGlance = std::chrono::milliseconds(50);
+// Between attempts to follow a log that could not be read; it doubles from one to the next.
+constexpr Duration kFirstPause = std::chrono::milliseconds(100);
+constexpr Duration kLongestPause = std::chrono::seconds(10);
+
+/// After these no entry comes any more, however often one asks.
+bool is_final(Code code) {
+  return code == Code::store_poisoned || code == Code::store_fenced || code == Code::store_diverged ||
+         code == Code::stopped;
+}
 
 std::string instance_key(std::string_view machine, std::string_view key) {
   std::string made(machine);
@@ -59,8 +68,8 @@ Result<std::shared_ptr<http::Stream>> Hub::open(FeedFilter filter, const std::st
   {
     std::unique_lock lock(mutex_);
     changed_.notify_all();
-    changed_.wait(lock, [&] { return following_ || closed_ || failed_; });
-    if (failed_) return fail(*failed_);
+    changed_.wait(lock, [&] { return following_ || closed_ || failed_ || trouble_; });
+    if (failed_ || trouble_) return fail(failed_ ? *failed_ : *trouble_);
     if (closed_) return fail(Code::stopped, "the server is stopping");
   }
   // From now on: nothing to read first, unless the recent entries were cut in this moment.
@@ -76,8 +85,8 @@ Hub::Streams& Hub::place_of(const FeedFilter& filter) {
 
 bool Hub::join(const std::shared_ptr<FeedStream>& stream, std::int64_t after) {
   const std::lock_guard lock(mutex_);
-  if (closed_ || failed_) {
-    stream->end(failed_ ? *failed_ : Error(Code::stopped, "the server is stopping"));
+  if (closed_ || failed_ || trouble_) {
+    stream->end(failed_ ? *failed_ : trouble_ ? *trouble_ : Error(Code::stopped, "the server is stopping"));
     return true;
   }
   if (!following_ || after < base_) return false;
@@ -116,17 +125,24 @@ void Hub::catch_up(std::shared_ptr<FeedStream> stream) {
 }
 
 void Hub::follow() {
+  Duration pause = kFirstPause;
   while (true) {
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return closed_ || *opened_ > 0; });
+      // After trouble it is tried without a listener, too: while it lasts, nobody is let in to listen.
+      changed_.wait(lock, [&] { return closed_ || *opened_ > 0 || trouble_; });
       if (closed_) return;
     }
+    const auto begun = runtime_.instant();
     const auto followed = follow_while_listened();
     if (followed) continue;
     log_.error("the log cannot be followed", {{"error", followed.error().to_string()}});
-    end_all(followed.error());
-    return;
+    if (is_final(followed.error().code())) return end_all(followed.error());
+    if (runtime_.instant() - begun > kLongestPause) pause = kFirstPause;
+    end_for_now(followed.error());
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, pause, [&] { return closed_; });
+    pause = std::min(pause * 2, kLongestPause);
   }
 }
 
@@ -139,6 +155,7 @@ Result<void> Hub::follow_while_listened() {
     // Taken after the subscription began, so it lies behind its begin: nothing between can be missed.
     base_ = head_ = engine_.last_seq();
     following_ = true;
+    trouble_.reset();
     changed_.notify_all();
   }
   while (true) {
@@ -216,6 +233,17 @@ void Hub::end_all(const Error& why) {
   const std::lock_guard lock(mutex_);
   if (why.code() != Code::stopped) failed_ = why;
   closed_ = closed_ || why.code() == Code::stopped;
+  end_streams(why);
+}
+
+/// Readers come again with their cursor, so that they miss nothing.
+void Hub::end_for_now(const Error& why) {
+  const std::lock_guard lock(mutex_);
+  trouble_ = why;
+  end_streams(why);
+}
+
+void Hub::end_streams(const Error& why) {
   following_ = false;
   for (const auto& stream : everything_) stream->end(why);
   for (const auto* places : {&by_machine_, &by_instance_}) {

@@ -83,6 +83,8 @@ class Hub {
   Result<void> follow_while_listened();
   void hand_out(std::vector<LogEvent> events);
   void end_all(const Error& why);
+  void end_for_now(const Error& why);
+  void end_streams(const Error& why);
   using Streams = std::unordered_set<std::shared_ptr<FeedStream>>;
   Streams& place_of(const FeedFilter& filter);
   template <class Visit>
@@ -97,7 +99,8 @@ class Hub {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool closed_ = false;
-  std::optional<Error> failed_;  // the log cannot be followed any more
+  std::optional<Error> failed_;   // the log cannot be followed any more
+  std::optional<Error> trouble_;  // nor now, but it is tried again
   // Streams that were given out and are not gone; they may outlive the hub.
   std::shared_ptr<std::atomic<std::size_t>> opened_ = std::make_shared<std::atomic<std::size_t>>(0);
   // Streams by the narrowest thing they ask for, so that an entry meets only those that may want it.

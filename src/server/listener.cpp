@@ -39,6 +39,13 @@ Result<Tls> load_certificate(const std::string& certificate, const std::string& 
   return made;
 }
 
+Result<asio::ip::address> parse_ip(const std::string& text) {
+  Failure failure;
+  auto address = asio::ip::make_address(text, failure);
+  if (!failure) return address;
+  return fail(Code::invalid_argument, fmt::format("\"{}\" is not an IP address", text));
+}
+
 /// How often deadlines are looked at: a quarter of the shortest one, within reason.
 std::chrono::milliseconds tick_of(const HttpLimits& limits) {
   const auto shortest = std::min({limits.idle_timeout, limits.header_timeout, limits.body_timeout,
@@ -68,10 +75,7 @@ class Listener final : public Transport {
       PAWL_TRY(tls_, load_certificate(options_.certificate, options_.key));
     }
     Failure failure;
-    const auto address = asio::ip::make_address(options_.address, failure);
-    if (failure) {
-      return fail(Code::invalid_argument, fmt::format("\"{}\" is not an IP address", options_.address));
-    }
+    PAWL_TRY(const auto address, parse_ip(options_.address));
     const asio::ip::tcp::endpoint endpoint(address, options_.port);
     acceptor_->open(endpoint.protocol(), failure);
     if (!failure) acceptor_->set_option(asio::socket_base::reuse_address(true), failure);
@@ -208,6 +212,13 @@ class Listener final : public Transport {
 };
 
 }  // namespace
+
+Result<void> Transport::check(const std::string& address, const std::string& certificate,
+                              const std::string& key) {
+  PAWL_CHECK(parse_ip(address));
+  if (!certificate.empty()) PAWL_CHECK(load_certificate(certificate, key));
+  return {};
+}
 
 Result<std::unique_ptr<Transport>> Transport::open(Options options, RequestHandler handler) {
   auto made = std::make_unique<Listener>(std::move(options), std::move(handler));

@@ -61,13 +61,17 @@ void write_responses(JsonWriter& out, const http::Route& route) {
     if (success != 204) write_content(out, route.content_type, route.response);
     out.end_object();
   }
-  std::map<int, std::string> by_status;
-  for (const auto code : errors_of(route)) {
-    auto& text = by_status[status_of(code)];
-    text += fmt::format("{}{}: {}", text.empty() ? "" : " ", name(code), info(code).summary);
-  }
-  for (const auto& [status, text] : by_status) {
+  std::map<int, std::vector<Code>> by_status;
+  for (const auto code : errors_of(route)) by_status[status_of(code)].push_back(code);
+  for (const auto& [status, codes] : by_status) {
+    std::string text;
+    for (const auto code : codes) {
+      text += fmt::format("{}{}: {}", text.empty() ? "" : " ", name(code), info(code).summary);
+    }
     out.key(std::to_string(status)).begin_object().key("description").string(text);
+    out.key("x-codes").begin_array();
+    for (const auto code : codes) out.string(name(code));
+    out.end_array();
     write_content(out, "application/problem+json", schema_ref("Problem"));
     out.end_object();
   }

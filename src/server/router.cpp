@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 #include <exception>
+#include <utility>
 
 #include "server/names.hpp"
 #include "server/problem.hpp"
@@ -100,11 +101,33 @@ Result<void> check_body(const http::Request& request, const http::Route& route) 
                           media.substr(0, 64)));
 }
 
+Error thrown_by_handler(const std::exception& thrown) {
+  return {Code::internal, fmt::format("a handler threw: {}", thrown.what())};
+}
+
 Result<http::Response> guarded(const http::Handler& handler, const http::Request& request) {
   try {
     return handler(request);
   } catch (const std::exception& thrown) {
-    return fail(Code::internal, fmt::format("a handler threw: {}", thrown.what()));
+    return fail(thrown_by_handler(thrown));
+  }
+}
+
+/// One that throws may have answered already, or have given the answer away to somebody who still will.
+void run_guarded(const http::AsyncHandler& handler, const http::Request& request, http::Reply reply) {
+  struct Once {
+    explicit Once(http::Reply answer) : reply(std::move(answer)) {}
+    void answer(Result<http::Response> outcome) {
+      if (!answered.exchange(true)) std::exchange(reply, nullptr)(std::move(outcome));
+    }
+    http::Reply reply;
+    std::atomic<bool> answered{false};
+  };
+  const auto once = std::make_shared<Once>(std::move(reply));
+  try {
+    handler(request, [once](Result<http::Response> outcome) { once->answer(std::move(outcome)); });
+  } catch (const std::exception& thrown) {
+    once->answer(fail(thrown_by_handler(thrown)));
   }
 }
 
@@ -128,6 +151,14 @@ std::optional<std::string> decode_percent(std::string_view text, bool plus_is_bl
     }
   }
   return decoded;
+}
+
+Result<void> check_role(const http::Request& request, const http::Route& route) {
+  if (request.role >= route.role) return {};
+  return fail(Code::forbidden,
+              fmt::format("{} {} needs the role {}; {} has the role {}", http::name(route.method), route.path,
+                          name(route.role), request.user, name(request.role)),
+              {{"needs", std::string(name(route.role))}, {"role", std::string(name(request.role))}});
 }
 
 void RouteCounters::note(int status, Duration taken) {
@@ -222,12 +253,7 @@ Result<void> Router::prepare(http::Request& request, const http::Route& route) c
   request.user = "anonymous";
   request.role = http::Role::admin;
   if (authenticate_) PAWL_CHECK(authenticate_(request, route));
-  if (request.role < route.role) {
-    return fail(Code::forbidden,
-                fmt::format("{} {} needs the role {}; {} has the role {}", http::name(route.method),
-                            route.path, name(route.role), request.user, name(request.role)),
-                {{"needs", std::string(name(route.role))}, {"role", std::string(name(request.role))}});
-  }
+  PAWL_CHECK(check_role(request, route));
   PAWL_CHECK(parse_query(request, route));
   if (request.parameter("machine").starts_with(http::kPrivateMachines)) {
     return fail(Code::unknown_machine,
@@ -267,14 +293,17 @@ void Router::handle(http::Request request, std::move_only_function<void(http::Re
   const auto prepared = prepare(request, entry.route);
   const auto held = std::make_shared<http::Request>(std::move(request));
   const bool audited = audit_ && entry.route.audited && entry.route.method != http::Method::get;
-  auto finish = [this, &entry, ticket = begin(), begun, audited = audited ? held : nullptr,
+  auto finish = [this, &entry, ticket = begin(), begun, audited, held,
                  reply = std::move(reply)](Result<http::Response> outcome) mutable {
     if (!outcome && status_of(outcome.error().code()) == 500) {
       log_.error("a request failed", {{"route", entry.route.id}, {"error", outcome.error().to_string()}});
     }
     auto response = outcome ? *std::move(outcome) : to_response(outcome.error());
     entry.counters->note(response.status, runtime_.instant() - begun);
-    if (audited) audit_(*audited, entry.route, response.status);
+    if (audited) audit_(*held, entry.route, response);
+    if (response.stream && watch_stream_) {
+      response.stream = watch_stream_(std::move(response.stream), held, entry.route);
+    }
     reply(std::move(response));
   };
   if (!prepared) return finish(fail(prepared.error()));
@@ -284,7 +313,7 @@ void Router::handle(http::Request request, std::move_only_function<void(http::Re
 void Router::run(const Entry& entry, const std::shared_ptr<http::Request>& request, http::Reply reply) {
   if (entry.route.run_fast) return reply(guarded(entry.route.run_fast, *request));
   const auto begin = [&entry](http::Request& asked, http::Reply answer) {
-    entry.route.run_async(asked, std::move(answer));
+    run_guarded(entry.route.run_async, asked, std::move(answer));
     asked.body = {};  // the audit, which may be waiting for the answer, does not read it
   };
   if (entry.route.run_async && !(entry.route.may_block && entry.route.may_block(*request)))

@@ -35,8 +35,15 @@ struct RouteCounters {
   void note(int status, Duration taken);
 };
 
+/// Error: `forbidden`, where the role of who asks is less than the route needs.
+Result<void> check_role(const http::Request& request, const http::Route& route);
+
 /// Fills in who asks. Error: `unauthenticated`, `forbidden` (no CSRF token), `rate_limited`.
 using Authenticate = std::function<Result<void>(http::Request&, const http::Route&)>;
+
+using Audit = std::function<void(const http::Request&, const http::Route&, const http::Response&)>;
+using WatchStream = std::function<std::shared_ptr<http::Stream>(
+    std::shared_ptr<http::Stream>, std::shared_ptr<const http::Request>, const http::Route&)>;
 
 /// Immutable once it serves, so thread-safe.
 class Router {
@@ -61,9 +68,9 @@ class Router {
     fallback_ = std::move(fallback);
   }
   /// Called after every request that may have changed something.
-  void audit_with(std::function<void(const http::Request&, const http::Route&, int status)> audit) {
-    audit_ = std::move(audit);
-  }
+  void audit_with(Audit audit) { audit_ = std::move(audit); }
+  /// Given each stream before it is answered with; what it returns takes its place.
+  void watch_streams_with(WatchStream watch) { watch_stream_ = std::move(watch); }
 
   /// Answers exactly once, maybe from another thread.
   void handle(http::Request request, std::move_only_function<void(http::Response)> reply);
@@ -99,7 +106,8 @@ class Router {
   RouteCounters fallen_back_;
   Authenticate authenticate_;
   std::function<std::optional<http::Response>(const http::Request&)> fallback_;
-  std::function<void(const http::Request&, const http::Route&, int status)> audit_;
+  Audit audit_;
+  WatchStream watch_stream_;
   std::unique_ptr<Workers> workers_;  // last: its jobs use the rest
 };
 

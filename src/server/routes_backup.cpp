@@ -38,16 +38,18 @@ std::string name_of(Time now) {
 
 }  // namespace
 
-Backups::Backups(Runtime& runtime, Engine& engine, std::string directory)
+Backups::Backups(Runtime& runtime, Engine& engine, std::string directory, std::string elsewhere)
     : runtime_(runtime),
       engine_(engine),
       directory_(std::move(directory)),
+      elsewhere_(std::move(elsewhere)),
       workers_(runtime.open_workers("backup", {.threads = 1, .queue = 1})) {}
 
 Result<http::Response> Backups::start(const http::Request& request) {
   PAWL_TRY(const auto body, Body::parse(request, {"name"}));
   PAWL_TRY(const auto name, body.text_or("name", name_of(runtime_.now())));
   PAWL_CHECK(check_backup_name(name));
+  if (!elsewhere_.empty()) return fail(Code::invalid_argument, elsewhere_);
   std::error_code failure;
   std::filesystem::create_directories(directory_, failure);
   if (failure) {

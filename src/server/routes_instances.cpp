@@ -96,9 +96,12 @@ Result<http::Response> get_ephemerals(const Engine& engine, const http::Request&
 /// alone need not wake that thread.
 void commit(Engine& engine, const http::Request& request, Transaction transaction, int status,
             http::Reply reply) {
-  auto done = [&engine, status, reply = std::move(reply)](Result<std::vector<Instance>> outcome) mutable {
+  auto done = [&engine, status, event = transaction.operations().front().event,
+               reply = std::move(reply)](Result<std::vector<Instance>> outcome) mutable {
     if (!outcome) return reply(fail(std::move(outcome).error()));
     http::Response response{.status = status};
+    response.audit = {{"key", outcome->front().key}, {"seq", std::to_string(outcome->front().seq)}};
+    if (!event.empty()) response.audit.emplace_back("event", std::move(event));
     response.finish = [&engine, status, instance = std::move(outcome->front())](http::Response& made) {
       auto written = instance_response(engine, instance, status);
       made = written ? *std::move(written) : to_response(written.error());

@@ -2,7 +2,9 @@
 #include "server/serve.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -17,6 +19,7 @@
 #include "pawl/auth.hpp"
 #include "pawl/flows.hpp"
 #include "pawl/server.hpp"
+#include "server/listen.hpp"
 #include "server/names.hpp"
 
 namespace pawl::server {
@@ -35,8 +38,7 @@ sigset_t block_signals() {
 }
 
 /// The systems that the configuration names, in its order.
-Result<std::vector<System*>> choose(const Config& config,
-                                    const std::vector<std::unique_ptr<System>>& available) {
+Result<std::vector<System*>> choose(const Config& config, const Systems& available) {
   auto wanted = config.systems;
   if (std::ranges::find(wanted, kAllSystems) != wanted.end()) {
     wanted.clear();
@@ -57,15 +59,27 @@ Result<std::vector<System*>> choose(const Config& config,
   return chosen;
 }
 
+/// For the server alone: the store holds what passwords and tokens are checked with.
+Result<void> make_directory(const std::string& path, const Logger& log) {
+  namespace fs = std::filesystem;
+  std::error_code failure;
+  fs::create_directories(path, failure);
+  if (failure) {
+    return fail(Code::store_io, fmt::format("the directory {} cannot be made: {}", path, failure.message()));
+  }
+  const auto others = fs::perms::group_all | fs::perms::others_all;
+  const auto mode = fs::status(path, failure).permissions();
+  if (!failure && (mode & others) != fs::perms::none) {
+    log.warn("others than the server may look into its directory",
+             {{"directory", path}, {"hint", "chmod 700"}});
+  }
+  return {};
+}
+
 Result<std::unique_ptr<Engine>> open_engine(Runtime& runtime, const Config& config,
                                             const std::vector<System*>& systems, Flows& flows,
                                             const Logger& log) {
-  std::error_code failure;
-  std::filesystem::create_directories(config.data, failure);
-  if (failure) {
-    return fail(Code::store_io,
-                fmt::format("the directory {} cannot be made: {}", config.data, failure.message()));
-  }
+  PAWL_CHECK(make_directory(config.data, log));
   Machines machines;
   auto options = config.engine;
   options.store = config.store.empty() ? "sqlite:" + (std::filesystem::path(config.data) / "pawl.db").string()
@@ -77,7 +91,9 @@ Result<std::unique_ptr<Engine>> open_engine(Runtime& runtime, const Config& conf
     PAWL_CHECK(system->prepare({.data = config.data, .demo = demo, .log = log}));
     system->add_flows(flows);
     system->add_machines(machines);
-    for (auto& table : system->tables()) options.schema.push_back(std::move(table));
+    if (auto migrations = system->migrations(); !migrations.empty()) {
+      options.migrations.emplace(system->name(), std::move(migrations));
+    }
     // What the configuration says of a pool comes before what its system says.
     options.pools.merge(system->pools());
   }
@@ -143,24 +159,25 @@ Result<void> engine_alive(const Engine& engine) {
   return {};
 }
 
-void reload_now(Server& server, const Logger& log, const std::function<Result<Config>()>& reload) {
-  notify_manager("RELOADING=1");
-  const auto fresh = reload();
+void reload_now(Server& server, const Logger& log, const Config& running, const Systems& available,
+                const Result<Config>& fresh) {
   if (!fresh) {
     log.error("the configuration was not reloaded", {{"error", fresh.error().to_string()}});
   } else {
     log.set_level(fresh->log_level);
+    const auto waiting = changes_for_a_start(running, *fresh, available);
+    if (!waiting.empty()) {
+      log.warn("changed keys need a restart", {{"keys", fmt::format("{}", fmt::join(waiting, ", "))}});
+    }
     if (const auto done = server.reload_certificate(); !done) {
       log.error("the certificate was not reloaded", {{"error", done.error().to_string()}});
     }
     log.info("reloaded");
   }
-  notify_manager("READY=1");
 }
 
 /// Until a signal ends it. Error: what the store failed with; a process that starts anew recovers.
-Result<void> obey(const sigset_t& signals, Server& server, const Engine& engine, const Logger& log,
-                  const std::function<Result<Config>()>& reload) {
+Result<void> obey(const sigset_t& signals, const Engine& engine, const std::function<void()>& reload) {
   const auto watchdog = watchdog_interval();
   const Duration glance =
       std::min<Duration>(watchdog.value_or(std::chrono::seconds(1)), std::chrono::seconds(1));
@@ -168,7 +185,11 @@ Result<void> obey(const sigset_t& signals, Server& server, const Engine& engine,
   while (true) {
     const int signal = sigtimedwait(&signals, nullptr, &patience);
     if (signal == SIGTERM || signal == SIGINT) return {};
-    if (signal == SIGHUP) reload_now(server, log, reload);
+    if (signal == SIGHUP) {
+      notify_manager("RELOADING=1");
+      reload();
+      notify_manager("READY=1");
+    }
     PAWL_CHECK(engine_alive(engine));
     if (watchdog) notify_manager("WATCHDOG=1");
   }
@@ -192,14 +213,31 @@ void notify_manager(std::string_view state) {
   ::close(socket);
 }
 
-Result<void> serve(const Config& config, std::vector<std::unique_ptr<System>> available,
+Result<std::vector<System*>> check_config(const Config& config, const Systems& available) {
+  PAWL_TRY(auto systems, choose(config, available));
+  PAWL_CHECK(check_listening(config.server, config.auth));
+  return systems;
+}
+
+ServerOptions server_options(const Config& config) {
+  auto options = config.server;
+  options.backups = (std::filesystem::path(config.data) / "backups").string();
+  if (config.store.starts_with("postgres")) {
+    options.backups_elsewhere =
+        "the store is in PostgreSQL: back it up there, with pg_dump or pg_basebackup (docs/postgresql.md)";
+  }
+  return options;
+}
+
+Result<void> serve(const Config& config, const Systems& available,
                    const std::function<Result<Config>()>& reload) {
   const auto signals = block_signals();
+  ::umask(S_IRWXG | S_IRWXO);
   ThreadRuntime runtime;
   const Logger log(std::make_shared<StreamSink>(2, StreamSink::Options{.format = config.log_format}), runtime,
                    config.log_level);
   const auto auth = config.auth ? make_auth() : nullptr;
-  PAWL_TRY(const auto systems, choose(config, available));
+  PAWL_TRY(const auto systems, check_config(config, available));
   auto parts = systems;
   if (auth) parts.push_back(auth.get());
   Flows flows(runtime, {.log = log});
@@ -209,12 +247,11 @@ Result<void> serve(const Config& config, std::vector<std::unique_ptr<System>> av
   if (auth) PAWL_CHECK(auth->start(runtime, *engine));
   Started started;
   for (auto* system : systems) PAWL_CHECK(started.begin(*system, runtime, *engine));
-  auto options = config.server;
+  auto options = server_options(config);
   options.systems = systems;
   options.flows = &flows;
   options.auth = auth.get();
   options.log = log;
-  options.backups = (std::filesystem::path(config.data) / "backups").string();
   PAWL_TRY(auto server, Server::start(runtime, *engine, options));
   const auto host = options.listen.substr(0, options.listen.rfind(':'));
   const auto address =
@@ -229,8 +266,9 @@ Result<void> serve(const Config& config, std::vector<std::unique_ptr<System>> av
   }
   std::fflush(stdout);
   notify_manager("READY=1");
-  const auto ended = obey(signals, *server, *engine, log, reload);
+  const auto ended = obey(signals, *engine, [&] { reload_now(*server, log, config, available, reload()); });
   notify_manager("STOPPING=1");
+  std::signal(SIGHUP, SIG_IGN);  // there is nothing left to read again, and no reason to end at once
   // From here on a signal does what it does to any process: a crash is a normal event.
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   log.info("stopping", {{"drain", config.drain_timeout}});

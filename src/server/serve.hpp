@@ -10,11 +10,19 @@
 
 namespace pawl::server {
 
+/// What `serve` refuses a configuration for before it touches anything: systems that do not exist, the
+/// address, the files of TLS. Gives the systems that the configuration names, in its order.
+Result<std::vector<System*>> check_config(const Config& config, const Systems& available);
+
+/// What follows for the server from the configuration alone.
+ServerOptions server_options(const Config& config);
+
 /// What the process does from its start to its end: opens the store, serves, obeys signals.
 ///
 /// SIGTERM and SIGINT drain and end it, a second one at once; SIGHUP reads the configuration and the
-/// certificate again. `reload` gives the configuration anew. Says where it listens on standard output.
-Result<void> serve(const Config& config, std::vector<std::unique_ptr<System>> available,
+/// certificate again, and is ignored while it drains. `reload` gives the configuration anew. Says where it
+/// listens on standard output.
+Result<void> serve(const Config& config, const Systems& available,
                    const std::function<Result<Config>()>& reload);
 
 /// Tells the service manager, where there is one ($NOTIFY_SOCKET).

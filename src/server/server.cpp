@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <charconv>
 #include <utility>
+#include <vector>
 
 #include "pawl/auth.hpp"
 #include "pawl/flows.hpp"
@@ -14,38 +14,14 @@
 #include "server/backups.hpp"
 #include "server/dashboard.hpp"
 #include "server/hub.hpp"
+#include "server/listen.hpp"
 #include "server/router.hpp"
 #include "server/routes.hpp"
 #include "server/transport.hpp"
+#include "server/watch.hpp"
 
 namespace pawl {
 namespace {
-
-struct Address {
-  std::string host;
-  std::uint16_t port = 0;
-};
-
-/// "127.0.0.1:7420" or "[::1]:7420".
-Result<Address> parse_address(std::string_view text) {
-  const auto colon = text.rfind(':');
-  Address address;
-  const auto number = colon == std::string_view::npos ? std::string_view{} : text.substr(colon + 1);
-  const auto* end = number.data() + number.size();
-  if (number.empty() || std::from_chars(number.data(), end, address.port).ptr != end) {
-    return fail(Code::invalid_argument,
-                fmt::format("\"{}\" is not an address with a port, such as 127.0.0.1:7420", text));
-  }
-  address.host = text.substr(0, colon);
-  if (address.host.starts_with('[') && address.host.ends_with(']')) {
-    address.host = address.host.substr(1, address.host.size() - 2);
-  }
-  return address;
-}
-
-bool is_loopback(std::string_view host) {
-  return host.starts_with("127.") || host == "::1" || host == "[::1]" || host == "localhost";
-}
 
 /// Without auth, a page from elsewhere must not reach the server through a name that it made point here.
 Result<void> only_local_names(http::Request& request, const http::Route&) {
@@ -53,7 +29,7 @@ Result<void> only_local_names(http::Request& request, const http::Route&) {
   request.role = http::Role::admin;
   const auto host = request.header("Host");
   const auto colon = host.ends_with(']') ? std::string_view::npos : host.rfind(':');
-  if (host.empty() || is_loopback(host.substr(0, colon))) return {};
+  if (host.empty() || server::is_loopback(host.substr(0, colon))) return {};
   return fail(Code::forbidden, fmt::format("without auth the server answers to localhost only, not to \"{}\"",
                                            host.substr(0, 64)));
 }
@@ -73,17 +49,6 @@ http::Route everybody_route() {
           }};
 }
 
-/// Beyond this machine, only what proves who it is and what nobody on the way can read.
-Result<void> check_exposure(const ServerOptions& options, std::string_view host) {
-  if (is_loopback(host) || options.allow_insecure) return {};
-  if (options.auth != nullptr && !options.certificate.empty()) return {};
-  return fail(
-      Code::unsafe_address,
-      fmt::format("{} can be reached from other machines; listen on 127.0.0.1, or set up auth and TLS, "
-                  "or say allow_insecure",
-                  options.listen));
-}
-
 }  // namespace
 
 struct Server::Body {
@@ -93,9 +58,10 @@ struct Server::Body {
         options(std::move(how)),
         hub(with, on, options.limits, options.log),
         router(with, options.workers, options.log) {
-    if (!options.backups.empty()) backups.emplace(with, on, options.backups);
+    if (!options.backups.empty()) backups.emplace(with, on, options.backups, options.backups_elsewhere);
   }
   ~Body() {
+    if (options.auth != nullptr) options.auth->on_change(nullptr);
     waits.close();
     if (transport) transport->stop();
   }
@@ -115,6 +81,7 @@ struct Server::Body {
   server::Hub hub;
   std::optional<server::Backups> backups;
   server::Waits waits;
+  std::optional<server::Watch> watch;  // where there is auth
   server::Router router;
   std::unique_ptr<server::Transport> transport;
 };
@@ -210,18 +177,31 @@ void Server::Body::guard() {
     router.authenticate_with(only_local_names);
   }
   router.fall_back_to(server::dashboard);
-  router.audit_with([log = options.log](const http::Request& request, const http::Route& route, int status) {
-    log.info("audit", {{"user", request.user},
-                       {"from", request.remote},
-                       {"did", route.id},
-                       {"path", request.path},
-                       {"status", status}});
+  router.audit_with([log = options.log](const http::Request& request, const http::Route& route,
+                                        const http::Response& response) {
+    std::vector<LogField> fields{{"user", request.user},
+                                 {"from", request.remote},
+                                 {"did", route.id},
+                                 {"path", request.path},
+                                 {"status", response.status}};
+    for (const auto& [key, value] : response.audit) fields.push_back({key, value});
+    log.always("audit", fields);
   });
+  if (options.auth == nullptr) return;
+  watch.emplace(runtime, options.limits.heartbeat,
+                [this](const http::Request& request, const http::Route& route) -> Result<void> {
+                  auto again = request;
+                  PAWL_CHECK(options.auth->authenticate_again(again, route));
+                  return server::check_role(again, route);
+                });
+  router.watch_streams_with(
+      [this](std::shared_ptr<http::Stream> stream, std::shared_ptr<const http::Request> request,
+             const http::Route& route) { return watch->over(std::move(stream), std::move(request), route); });
+  options.auth->on_change([this] { watch->changed(); });
 }
 
 Result<std::unique_ptr<Server>> Server::start(Runtime& runtime, Engine& engine, ServerOptions options) {
-  PAWL_TRY(const auto address, parse_address(options.listen));
-  PAWL_CHECK(check_exposure(options, address.host));
+  PAWL_TRY(const auto address, server::check_listening(options, options.auth != nullptr));
   auto body = std::make_unique<Body>(runtime, engine, std::move(options));
   PAWL_CHECK(body->add_routes());
   body->guard();

@@ -401,9 +401,13 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
   /// Sends what the stream has until it ends, the reader is gone, or the reader takes too long.
   Awaitable<void> stream(http::Response response) {
     const auto source = response.stream;
-    ++shared_->counters.streams;
     keep_alive_ = false;
-    bool more = co_await write(response, false);
+    bool more = co_await write(response, head_);
+    if (head_) {
+      source->close();
+      co_return;
+    }
+    ++shared_->counters.streams;
     source->open([exchange = exchange_] {
       asio::dispatch(exchange->loop->context, [exchange] {
         exchange->signalled = true;

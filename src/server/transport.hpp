@@ -44,6 +44,9 @@ class Transport {
 
   /// `handler` is called on an I/O thread for every request; its answer may come from any thread.
   static Result<std::unique_ptr<Transport>> open(Options options, RequestHandler handler);
+  /// Whether `open` would take this address, which is one of IP, and these files. Opens nothing.
+  static Result<void> check(const std::string& address, const std::string& certificate,
+                            const std::string& key);
   virtual ~Transport() = default;
 
   virtual std::uint16_t port() const = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may do what: every route with every role, passwords, tokens, cookies, and what an attacker tries.
+// Passwords, tokens, cookies, and what an attacker tries. Every route with every role: matrix_test.cpp.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -7,131 +7,14 @@
 #include <iterator>
 
 #include "server/secrets.hpp"
-#include "tests/server/world.hpp"
+#include "tests/server/auth_world.hpp"
+#include "tests/server/reader.hpp"
 
 namespace pawl::test {
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-constexpr std::string_view kPassword = "correct horse battery";
-
-std::string text_of(const std::string& json, std::string_view name) {
-  const auto text = member(json, name);
-  return text.size() < 2 ? std::string() : text.substr(1, text.size() - 2);
-}
-
-class AuthTest : public testing::Test {
- protected:
-  explicit AuthTest(AuthOptions options = cheap())
-      : auth_(make_auth(options)), world_(ServerOptions{.auth = auth_.get()}) {}
-
-  static AuthOptions cheap() {
-    AuthOptions options;
-    options.cheap_passwords = true;
-    options.failures = 5;
-    return options;
-  }
-
-  struct Browser {
-    std::string cookie;
-    std::string csrf;
-    std::string headers(bool with_csrf = true) const {
-      return fmt::format("Cookie: other=1; {}\r\n{}", cookie,
-                         with_csrf ? fmt::format("X-Pawl-CSRF: {}\r\n", csrf) : std::string());
-    }
-  };
-
-  Answer log_in_answer(std::string_view user, std::string_view password) {
-    return world_.call("POST", "/v1/login",
-                       fmt::format(R"({{"user":"{}","password":"{}"}})", user, password));
-  }
-  Browser log_in(std::string_view user, std::string_view password) {
-    const auto answer = log_in_answer(user, password);
-    EXPECT_EQ(answer.status, 200) << answer.body;
-    const auto cookie = answer.header("Set-Cookie");
-    return {cookie.substr(0, cookie.find(';')), text_of(answer.body, "csrf")};
-  }
-  /// The first administrator with a password of their own.
-  Browser admin() {
-    const auto first = auth_->first_login().value();
-    const auto once = log_in(first.user, first.password);
-    const auto changed =
-        world_.call("POST", "/v1/password",
-                    fmt::format(R"({{"old":"{}","new":"{}"}})", first.password, kPassword), once.headers());
-    EXPECT_EQ(changed.status, 200) << changed.body;
-    return log_in(first.user, kPassword);
-  }
-  std::string token(const Browser& by, std::string_view role, std::string_view more = {}) {
-    const auto made = world_.call(
-        "POST", "/v1/tokens", fmt::format(R"({{"name":"{0}","role":"{0}"{1}}})", role, more), by.headers());
-    EXPECT_EQ(made.status, 201) << made.body;
-    return text_of(made.body, "token");
-  }
-  static std::string bearer(std::string_view token) {
-    return fmt::format("Authorization: Bearer {}\r\n", token);
-  }
-
-  std::unique_ptr<Auth> auth_;
-  World world_;
-};
-
-struct Operation {
-  std::string method;
-  std::string path;
-  http::Role role;
-  bool has_body;
-};
-
-std::vector<Operation> operations(const std::string& document) {
-  std::vector<Operation> all;
-  const auto parsed = JsonDocument::parse(document).value();
-  const auto paths = *parsed.root().find("paths");
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    std::string path(paths.key_at(i));
-    for (auto brace = path.find('{'); brace != std::string::npos; brace = path.find('{')) {
-      path.replace(brace, path.find('}') - brace + 1, "x");
-    }
-    for (std::size_t j = 0; j < paths.at(i).size(); ++j) {
-      std::string method(paths.at(i).key_at(j));
-      for (auto& letter : method) letter = static_cast<char>(letter & ~0x20);
-      const auto operation = paths.at(i).at(j);
-      const auto role = *operation.find("x-role")->as_string();
-      all.push_back({method, path, role == "anyone" ? http::Role::anyone : http::parse_role(role).value(),
-                     operation.find("requestBody").has_value()});
-    }
-  }
-  return all;
-}
-
-TEST_F(AuthTest, EveryRouteIsOpenToItsRoleAndThoseAboveAndToNobodyElse) {
-  const auto by = admin();
-  const std::vector<std::pair<http::Role, std::string>> callers{
-      {http::Role::anyone, ""},
-      {http::Role::viewer, bearer(token(by, "viewer"))},
-      {http::Role::operator_, bearer(token(by, "operator"))},
-      {http::Role::admin, bearer(token(by, "admin"))}};
-  const auto all = operations(world_.call("GET", "/v1/openapi.json").body);
-  EXPECT_GT(all.size(), 25);
-  const auto before = world_.last_seq();
-  for (const auto& operation : all) {
-    for (const auto& [role, headers] : callers) {
-      SCOPED_TRACE(fmt::format("{} {} as {}", operation.method, operation.path, name(role)));
-      const auto answer =
-          world_.call(operation.method, operation.path, operation.has_body ? "{}" : "", headers);
-      if (role >= operation.role) {
-        EXPECT_THAT(answer.status, testing::AllOf(Not(401), Not(403))) << answer.body;
-      } else if (role == http::Role::anyone) {
-        world_.expect_problem(answer, 401, "unauthenticated");
-        EXPECT_EQ(answer.header("WWW-Authenticate"), "Bearer");
-      } else {
-        world_.expect_problem(answer, 403, "forbidden");
-      }
-    }
-  }
-  EXPECT_EQ(world_.last_seq(), before);
-}
 
 TEST_F(AuthTest, TheOneTimePasswordIsGoodForChoosingAPasswordOnly) {
   const auto first = auth_->first_login().value();
@@ -219,6 +102,53 @@ TEST_F(AuthTest, ARevokedOrExpiredTokenIsRefusedAtOnce) {
   world_.expect_problem(world_.call("GET", "/v1/machines", {}, bearer(expired)), 401, "unauthenticated");
 }
 
+TEST_F(AuthTest, AStreamEndsWhenItsTokenIsRevoked) {
+  const auto by = admin();
+  const auto stays = token(by, "viewer");
+  const auto revoked = token(by, "viewer");
+  Reader reader(world_, "", bearer(revoked));
+  Reader other(world_, "", bearer(stays));
+  EXPECT_EQ(world_.call("DELETE", "/v1/tokens/" + revoked.substr(5, 16), {}, by.headers()).status, 204);
+  const auto end = reader.next();
+  EXPECT_EQ(end.kind, "end");
+  EXPECT_EQ(text_of(end.data, "code"), "unauthenticated");
+  EXPECT_TRUE(reader.at_end());
+  world_.engine->create<door>("front").value();
+  EXPECT_EQ(text_of(other.next().data, "key"), "front");
+}
+
+TEST_F(AuthTest, AStreamEndsWhenItsUserIsRemovedOrChangedOrLogsOut) {
+  const auto by = admin();
+  const auto expect_end = [&](std::string_view method, const std::string& path, std::string_view body,
+                              bool by_eve) {
+    SCOPED_TRACE(path);
+    make_user(by, "eve", "viewer");
+    const auto eve = log_in("eve", kPassword);
+    Reader reader(world_, "", eve.headers());
+    EXPECT_LT(world_.call(method, path, body, (by_eve ? eve : by).headers()).status, 300);
+    EXPECT_EQ(text_of(reader.next().data, "code"), "unauthenticated");
+    EXPECT_TRUE(reader.at_end());
+  };
+  expect_end("POST", "/v1/logout", "", true);
+  expect_end("PUT", "/v1/users/eve", R"({"role":"operator"})", false);
+  expect_end("DELETE", "/v1/users/eve", "", false);
+}
+
+TEST_F(AuthTest, ARoleAndAPasswordAreGivenInOneStep) {
+  const auto by = admin();
+  make_user(by, "eve", "viewer");
+  const auto before = world_.last_seq();
+  EXPECT_EQ(
+      world_
+          .call("PUT", "/v1/users/eve", R"({"role":"operator","password":"chosen by another"})", by.headers())
+          .status,
+      200);
+  EXPECT_EQ(world_.last_seq(), before + 1);
+  const auto answer = log_in_answer("eve", "chosen by another");
+  EXPECT_EQ(text_of(answer.body, "role"), "operator");
+  EXPECT_EQ(member(answer.body, "must_change_password"), "true");
+}
+
 TEST_F(AuthTest, FailuresOfAnAddressAreLimited) {
   const auto by = admin();
   const auto good = token(by, "viewer");
@@ -228,8 +158,9 @@ TEST_F(AuthTest, FailuresOfAnAddressAreLimited) {
   const auto refused = log_in_answer("admin", kPassword);
   world_.expect_problem(refused, 429, "rate_limited");
   EXPECT_NE(refused.header("Retry-After"), "");
-  world_.expect_problem(world_.call("GET", "/v1/machines", {}, bearer(good)), 429, "rate_limited");
-  // Who is logged in already is not an attacker.
+  world_.expect_problem(world_.call("GET", "/v1/machines", {}, bearer(good + "x")), 429, "rate_limited");
+  // Who is logged in already, or has a token that is good, is not an attacker.
+  EXPECT_EQ(world_.call("GET", "/v1/machines", {}, bearer(good)).status, 200);
   EXPECT_EQ(world_.call("GET", "/v1/machines", {}, by.headers()).status, 200);
 }
 

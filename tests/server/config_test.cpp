@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "server/config.hpp"
+#include "server/serve.hpp"
 
 namespace pawl::server {
 namespace {
@@ -157,6 +158,44 @@ TEST(Config, WhatASystemRefusesIsRefusedWithItsLineAndWhatWouldBeRight) {
   EXPECT_FALSE(parse_config("kettle: {litres: [1]}", "f", systems));
   EXPECT_THAT(parse_config("kettle: {liters: 1}", "f", systems).error().message(),
               HasSubstr("kettle.litres"));
+}
+
+TEST(Config, WhatAReloadCannotChangeIsNamed) {
+  Systems systems;
+  systems.push_back(std::make_unique<Kettle>());
+  const auto config = [&](std::string_view yaml) { return parse_config(yaml, "f", systems).value(); };
+  const auto running = config("drain_timeout: 10s\nsystems: [a]\nlog: {level: warn}\n");
+  EXPECT_THAT(changes_for_a_start(running, running, systems), testing::IsEmpty());
+  EXPECT_THAT(changes_for_a_start(running, config("systems: [a]"), systems), testing::IsEmpty())
+      << "a level can be changed, and a default may be left out";
+  EXPECT_THAT(changes_for_a_start(running,
+                                  config("listen: 127.0.0.1:1\nengine: {pools: {a: 1}}\n"
+                                         "kettle: {litres: 2}\nlimits: {streams: 1}"),
+                                  systems),
+              testing::ElementsAre("listen", "systems", "limits.streams", "engine.pools", "kettle.litres"));
+}
+
+TEST(Config, WhatCannotBeStartedIsRefusedBeforeTheStart) {
+  Systems systems;
+  systems.push_back(std::make_unique<Kettle>());
+  const auto refused = [&](std::string_view yaml) {
+    const auto checked = check_config(parse_config(yaml, "f", systems).value(), systems);
+    return checked ? "nothing is wrong" : checked.error().to_string();
+  };
+  EXPECT_EQ(refused("systems: [kettle]\nlisten: '[::1]:0'"), "nothing is wrong");
+  EXPECT_THAT(refused("systems: [kettel]"), HasSubstr("did you mean \"kettle\""));
+  EXPECT_THAT(refused("listen: here"), HasSubstr("not an address with a port"));
+  EXPECT_THAT(refused("listen: 127.0.0.1:99999"), HasSubstr("not an address with a port"));
+  EXPECT_THAT(refused("listen: localhost:7420"), HasSubstr("not an IP address"));
+  EXPECT_THAT(refused("listen: 0.0.0.0:7420"), HasSubstr("unsafe_address"));
+  EXPECT_EQ(refused("listen: 0.0.0.0:7420\nallow_insecure: true"), "nothing is wrong");
+  EXPECT_THAT(refused("tls: {certificate: no.pem, key: no.pem}"), HasSubstr("no.pem"));
+}
+
+TEST(Config, AStoreInPostgresqlIsBackedUpByItsOwnTools) {
+  const auto options = [](std::string_view yaml) { return server_options(parse_config(yaml, "f").value()); };
+  EXPECT_EQ(options("store: sqlite:a.db").backups_elsewhere, "");
+  EXPECT_THAT(options("store: postgresql://me@here/pawl").backups_elsewhere, HasSubstr("pg_dump"));
 }
 
 TEST(Config, TheDocumentationListsEveryKeyWithItsDefault) {

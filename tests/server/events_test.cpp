@@ -6,6 +6,8 @@
 #include <set>
 #include <thread>
 
+#include "pawl/sim_disk.hpp"
+#include "tests/server/reader.hpp"
 #include "tests/server/world.hpp"
 
 namespace pawl::test {
@@ -14,43 +16,6 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::Not;
-
-/// A reader of the feed over a real connection.
-class Reader {
- public:
-  Reader(World& world, std::string_view query, std::string_view headers = {})
-      : client_(world.server->port()) {
-    client_.send(fmt::format("GET /v1/events{} HTTP/1.1\r\nHost: [::1]:80\r\n{}\r\n", query, headers));
-    head = client_.read_until("\r\n\r\n");
-  }
-
-  struct Event {
-    std::string id;
-    std::string kind;
-    std::string data;
-  };
-  /// The next event; comments and bare ids are passed over.
-  Event next() {
-    while (true) {
-      const auto text = client_.read_until("\n\n");
-      if (text.empty()) return {};
-      Event event{.id = line(text, "id: "), .kind = line(text, "event: "), .data = line(text, "data: ")};
-      if (!event.data.empty()) return event;
-    }
-  }
-  bool at_end() { return client_.at_end(); }
-
-  std::string head;
-
- private:
-  static std::string line(const std::string& text, std::string_view begin) {
-    const auto at = text.starts_with(begin) ? 0 : text.find(fmt::format("\n{}", begin));
-    if (at == std::string::npos) return {};
-    const auto from = at + begin.size() + (at == 0 ? 0 : 1);
-    return text.substr(from, text.find('\n', from) - from);
-  }
-  Client client_;
-};
 
 TEST(Events, AReaderSeesWhatHappensFromNowOn) {
   World world;
@@ -66,6 +31,36 @@ TEST(Events, AReaderSeesWhatHappensFromNowOn) {
   EXPECT_EQ(fired.kind, "fired");
   EXPECT_EQ(member(fired.data, "payload"), R"({"force":3})");
   EXPECT_EQ(member(fired.data, "cursor"), fmt::format("\"{}\"", fired.id));
+}
+
+TEST(Events, AfterAReadThatFailedTheStreamEndsAndTheNextOneGoesOnBehindIt) {
+  sim::Disk disk(1);
+  // Only the feed reads here: nothing is written behind meanwhile.
+  World world({}, {.store = "sqlite:pawl.db", .vfs = disk.vfs_name(), .checkpoint_every = 1h});
+  world.engine->create<door>("first").value();
+  Reader reader(world, "?after=begin");
+  const auto seen = reader.next();
+  EXPECT_EQ(member(seen.data, "key"), "\"first\"");
+  disk.fail_next({.on = sim::Operation::read, .suffix = "-wal"});
+  world.engine->create<door>("second").value();
+  const auto end = reader.next();
+  EXPECT_EQ(end.kind, "end");
+  EXPECT_EQ(member(end.data, "code"), "\"store_io\"");
+  // Whoever asks before the log is read again is refused, and asks again.
+  while (true) {
+    Reader again(world, "?after=" + seen.id);
+    if (!again.head.starts_with("HTTP/1.1 200")) continue;
+    EXPECT_EQ(member(again.next().data, "key"), "\"second\"");
+    break;
+  }
+}
+
+TEST(Events, HeadAsksForTheHeaderOnly) {
+  World world;
+  Client client(world.server->port());
+  client.send("HEAD /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_THAT(client.read().head, HasSubstr("text/event-stream"));
+  EXPECT_TRUE(client.at_end());
 }
 
 TEST(Events, AReaderThatComesBackMissesNothingAndSeesNothingTwice) {

@@ -185,6 +185,48 @@ class ServeTest(unittest.TestCase):
             self.assertIn("did you mean", server.log_line("was not reloaded"))
             self.assertEqual(server.call("GET", "/healthz")[0], 200)
 
+    def test_sighup_names_what_needs_a_restart(self):
+        with Server(self.place) as server:
+            text = server.config.read_text(encoding="utf-8")
+            server.config.write_text(text + "drain_timeout: 1h\nlimits: {streams: 7}\n", encoding="utf-8")
+            server.signal(signal.SIGHUP)
+            line = server.log_line("need a restart")
+            self.assertIn("drain_timeout, limits.streams", line)
+            self.assertNotIn("demo", line)
+
+    def test_sighup_while_it_drains_is_ignored(self):
+        with Server(self.place, "drain_timeout: 1h\nlimits: {body_timeout: 1h}\n") as server:
+            with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as held:
+                held.sendall(b"POST /v1/instances/x HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n"
+                             b"Content-Type: application/json\r\n\r\n")
+                self.assertIn(b"100 Continue", held.recv(100))
+                server.signal(signal.SIGTERM)
+                self.assertIn("stopping", server.log_line("stopping"))
+                server.signal(signal.SIGHUP)
+                held.sendall(b"{}")
+                self.assertIn(b"HTTP/1.1 404", held.recv(100))
+            self.assertEqual(server.end()[0], 0)
+
+    def test_nobody_else_can_read_its_files(self):
+        before = os.umask(0o022)
+        try:
+            with Server(self.place, "auth: {enabled: true}\n") as server:
+                data = pathlib.Path(self.place) / "pawl-data"
+                self.assertEqual(data.stat().st_mode & 0o777, 0o700)
+                for file in data.iterdir():
+                    self.assertEqual(file.stat().st_mode & 0o077, 0, file)
+                server.signal(signal.SIGTERM)
+                self.assertNotIn("may look into", server.end()[1])
+        finally:
+            os.umask(before)
+
+    def test_a_directory_that_others_can_read_is_told_of(self):
+        data = pathlib.Path(self.place) / "pawl-data"
+        data.mkdir()
+        data.chmod(0o755)
+        with Server(self.place) as server:
+            self.assertIn("pawl-data", server.log_line("may look into"))
+
     def test_a_service_manager_is_told(self):
         path = pathlib.Path(self.place) / "notify"
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
@@ -207,8 +249,8 @@ class ServeTest(unittest.TestCase):
             status, body = server.call("POST", "/v1/login", {"user": first[1], "password": first[2]})
             self.assertEqual((status, body["role"], body["must_change_password"]), (200, "admin", True))
 
-    def test_writes_are_audited(self):
-        with Server(self.place) as server:
+    def test_writes_are_audited_whatever_the_level_of_the_log(self):
+        with Server(self.place, "demo: true\nlog: {level: error}\n") as server:
             server.call("POST", "/v1/instances/demo_order/none/events", {"event": "Cancel"})
             line = server.log_line("audit")
             for part in ("user=anonymous", "from=127.0.0.1", "did=send_event", "status=404", "/none/events"):
@@ -287,6 +329,14 @@ class ConfigTest(unittest.TestCase):
         run = self.check(defaults)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("is right", run.stdout)
+
+    def test_what_serve_would_refuse_is_refused(self):
+        for text, said in (("systems: [demmo]\n", 'did you mean "demo"'), ("listen: nowhere\n", "not an address"),
+                           ("listen: 0.0.0.0:7420\n", "unsafe_address"),
+                           ("tls: {certificate: no.pem, key: no.pem}\n", "no.pem")):
+            run = self.check(text)
+            self.assertEqual(run.returncode, 1, text)
+            self.assertIn(said, run.stderr)
 
     def test_a_wrong_file_is_refused_with_its_line(self):
         run = self.check("demo: true\nlimits:\n  conections: 5\n")

@@ -87,24 +87,33 @@ World::World(ServerOptions options, EngineOptions engine_options) {
   machines.add<door>();
   if (options.auth != nullptr) options.auth->add_machines(machines);
   for (auto* system : options.systems) {
+    system->prepare({.data = place.string()}).value();
     system->add_flows(flows);
     system->add_machines(machines);
-    for (auto& table : system->tables()) engine_options.schema.push_back(std::move(table));
+    if (auto migrations = system->migrations(); !migrations.empty()) {
+      engine_options.migrations.emplace(system->name(), std::move(migrations));
+    }
     engine_options.pools.merge(system->pools());
   }
   flows.add_machines(machines);
-  engine_options.store = "sqlite:" + (place / "pawl.db").string();
+  if (engine_options.vfs.empty()) engine_options.store = "sqlite:" + (place / "pawl.db").string();
   engine_options.pools["uplink"] = 2;
   engine = Engine::open(runtime, std::move(machines), std::move(engine_options)).value();
   if (options.auth != nullptr) options.auth->start(runtime, *engine).value();
   flows.attach(*engine).value();
+  for (auto* system : options.systems) {
+    system->start(runtime, *engine).value();
+    systems.push_back(system);
+  }
   options.flows = &flows;
+  if (options.backups.empty()) options.backups = (place / "backups").string();
   options.listen = "127.0.0.1:0";
   server = Server::start(runtime, *engine, std::move(options)).value();
 }
 
 World::~World() {
   server.reset();
+  for (auto* system : systems) system->stop();
   flows.detach();
   engine.reset();
   std::filesystem::remove_all(place);

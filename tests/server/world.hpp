@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pawl/auth.hpp"
 #include "pawl/engine.hpp"
@@ -96,6 +97,7 @@ class World {
   std::filesystem::path place;
   ThreadRuntime runtime;
   Flows flows{runtime};  // those of the systems
+  std::vector<System*> systems;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<Server> server;
 };
