@@ -11,6 +11,8 @@
 #include <boost/asio/write.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,8 +20,10 @@
 
 #include "pawl/assert.hpp"
 #include "pawl/auth.hpp"
+#include "pawl/flows.hpp"
 #include "pawl/json.hpp"
 #include "pawl/sim_disk.hpp"
+#include "pawl/system.hpp"
 #include "server/session.hpp"
 
 namespace pawl::server {
@@ -46,8 +50,8 @@ constexpr auto door =
 
 constexpr std::int64_t kFresh =
     2000;  // entries after which the world is made anew, so that memory is bounded
-constexpr auto kKnown = std::to_array<unsigned>(
-    {100, 200, 201, 204, 304, 400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 422, 429, 431, 503});
+constexpr auto kKnown = std::to_array<unsigned>({100, 200, 201, 202, 204, 304, 400, 401, 403, 404, 405,
+                                                 408, 409, 410, 413, 415, 422, 429, 431, 503, 504});
 /// What is served without a token.
 constexpr auto kOpen =
     std::to_array<std::string_view>({"/healthz", "/readyz", "/v1/openapi.json", "/v1/logout", "/v1/me",
@@ -69,34 +73,113 @@ class FirstPiece final : public http::Stream {
   std::shared_ptr<http::Stream> whole_;
 };
 
+struct Errand {
+  std::string to;
+};
+struct Found {
+  std::string what;
+};
+
+/// A system with a bit of everything that is reached over HTTP.
+class Hello final : public System {
+ public:
+  std::string name() const override { return "hello"; }
+  void add_flows(Flows& flows) override {
+    flows.add(flow<Errand, Found>(std::string(kFlow))
+                  .remote("fetch", {.retry = {.retries = 0}, .lease = std::chrono::hours(1)})
+                  .end());
+  }
+  std::vector<http::Route> routes(Engine&) override {
+    const auto greet = [](const http::Request& request) {
+      JsonWriter out;
+      out.begin_object().key("hello").string(request.parameter("name")).end_object();
+      return http::json(out.take());
+    };
+    return {{.path = "/v1/hello/{name}", .id = "hello", .summary = "greets", .run_fast = greet},
+            {.method = http::Method::post,
+             .path = "/v1/hello/{name}",
+             .id = "hello_loud",
+             .summary = "greets",
+             .role = http::Role::operator_,
+             .request = R"({"type":"object"})",
+             .run = greet}};
+  }
+  std::optional<Page> page() override { return Page{.title = "Hello", .script = "export default () => {};"}; }
+  void write_metrics(Engine&, MetricsText& out) override { out.gauge("hello", "Hello.").sample(1); }
+
+  static constexpr std::string_view kFlow = "errand";
+};
+
+/// Nobody ends a run meanwhile, so that who waits for one does so in vain: not for long, then.
+void wait_briefly(http::Request& request) {
+  if (request.path.ends_with("/wait")) request.query = "timeout=1ms";
+  if (request.path.ends_with("/runs") && !request.query.empty()) request.query = "wait=1ms";
+  if (request.path.ends_with("/claim") && request.body.find("wait") != std::string::npos) {
+    request.body = R"({"wait":"1ms"})";
+  }
+}
+
+/// A directory for backups, which are real files.
+class Directory {
+ public:
+  Directory() { PAWL_ASSERT(mkdtemp(path_.data()) != nullptr, "a directory can be made"); }
+  ~Directory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = (std::filesystem::temp_directory_path() / "pawl-fuzz-XXXXXX").string();
+};
+
 /// One engine behind two servers: one for everybody, one that asks for a token.
 struct World {
   World() : auth(make_auth({.cheap_passwords = true})) {
     auth->add_machines(machines);
     machines.add<door>();
+    hello.add_flows(flows);
+    flows.add_machines(machines);
     engine = Engine::open(
                  runtime, machines,
                  {.store = "sqlite:pawl.db", .vfs = disk.vfs_name(), .workers = 1, .pools = {{"uplink", 2}}})
                  .value();
     auth->start(runtime, *engine).value();
     engine->create<door>("front").value();
+    flows.attach(*engine).value();
+    flows.start(Hello::kFlow, "{}", {.id = "first"}).value();
     ServerOptions options{.listen = "127.0.0.1:0", .threads = 1, .workers = 1};
+    options.systems = {&hello};
+    options.flows = &flows;
+    options.backups = directory.path();
     open = Server::start(runtime, *engine, options).value();
     options.auth = auth.get();
     guarded = Server::start(runtime, *engine, options).value();
   }
 
+  ~World() {
+    guarded.reset();
+    open.reset();
+    flows.detach();
+  }
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
   http::Response handle(http::Request request) {
+    wait_briefly(request);
     const bool asks = !request.header("Authorization").empty() || !request.header("Cookie").empty();
     const bool reads = request.method == http::Method::get;
     const auto path = request.path;
     request.remote = std::to_string(++callers);  // or the limit on failures would refuse everything soon
-    const auto before = engine->stats().last_seq;
+    auto since = engine->subscribe("").value();
     auto response = (asks ? *guarded : *open).handle(std::move(request));
-    const bool moved = engine->stats().last_seq != before;
+    const bool moved = has_moved(since);
     PAWL_ASSERT(!moved || (!reads && response.status < 300), "only a write that was accepted moves the log",
                 path, response.status);
-    const bool dashboard = reads && !path.starts_with("/v1/") && path != "/metrics";
+    const bool dashboard =
+        reads && !path.starts_with("/v1/") && path != "/metrics" && path != "/systems/hello/page.js";
     PAWL_ASSERT(!asks || response.status >= 300 || dashboard || std::ranges::find(kOpen, path) != kOpen.end(),
                 "without a valid token nothing is served that needs one", path, response.status);
     PAWL_ASSERT(!asks || !moved, "without a valid token nothing is changed", path);
@@ -104,8 +187,22 @@ struct World {
     return response;
   }
 
+  /// Runs are left out: they go on by themselves.
+  static bool has_moved(Subscription& since) {
+    while (true) {
+      const auto events = since.poll().value();
+      if (events.empty()) return false;
+      for (const auto& event : events) {
+        if (event.machine != Hello::kFlow) return true;
+      }
+    }
+  }
+
   sim::Disk disk{1};
+  Directory directory;
   ThreadRuntime runtime;
+  Hello hello;
+  Flows flows{runtime};
   Machines machines;
   std::unique_ptr<Auth> auth;
   std::unique_ptr<Engine> engine;
