@@ -26,7 +26,7 @@ std::vector<Case> reading_cases(const std::string& old_cursor) {
       {"list_instances", 400, "GET", "/v1/instances?limit=0"},
       {"list_instances", 400, "GET", "/v1/instances?cursor=x"},
       {"list_instances", 404, "GET", "/v1/instances?machine=window"},
-      {"list_instances", 404, "GET", "/v1/instances?machine=door&state=ajar"},
+      {"list_instances", 400, "GET", "/v1/instances?machine=door&state=ajar"},
       {"get_instance", 200, "GET", "/v1/instances/door/front"},
       {"get_instance", 404, "GET", "/v1/instances/door/nowhere"},
       {"get_instance", 404, "GET", "/v1/instances/window/front"},
@@ -78,6 +78,7 @@ std::vector<Case> writing_cases() {
       {"get_backup", 200, "GET", "/v1/backup"},
       {"start_backup", 202, "POST", "/v1/backup", R"({"name":"one.db"})"},
       {"start_backup", 400, "POST", "/v1/backup", R"({"name":"../one.db"})"},
+      {"start_backup", 409, "POST", "/v1/backup", R"({"name":"there.db"})"},
   };
 }
 
@@ -107,7 +108,7 @@ std::vector<Case> flow_cases(const std::string& ulid, const std::string& lease) 
       {"list_runs", 400, "GET", "/v1/runs?limit=0"},
       {"list_runs", 400, "GET", "/v1/runs?cursor=x"},
       {"list_runs", 404, "GET", "/v1/runs?flow=nothing"},
-      {"list_runs", 404, "GET", "/v1/runs?state=lost"},
+      {"list_runs", 400, "GET", "/v1/runs?state=lost"},
       {"find_run", 200, "GET", "/v1/runs/" + ulid},
       {"find_run", 400, "GET", "/v1/runs/x"},
       {"find_run", 404, "GET", "/v1/runs/01BX5ZZKBKACTAV9WEVGEMMVRZ"},
@@ -140,9 +141,10 @@ std::vector<Case> flow_cases(const std::string& ulid, const std::string& lease) 
   };
   // In this order, so that each finds the run as it needs it.
   for (const auto& [verb, conflict] : std::vector<std::pair<std::string, std::string>>{
-           {"pause", "one"}, {"resume", "one"}, {"retry", "held"}, {"cancel", "ended"}}) {
+           {"pause", "one"}, {"resume", "one"}, {"retry", "held"}, {"cancel", "held"}}) {
     cases.push_back({verb + "_run", 200, "POST", runs + "/one/" + verb, "{}"});
     cases.push_back({verb + "_run", 409, "POST", runs + "/" + conflict + "/" + verb, "{}"});
+    cases.push_back({verb + "_run", 409, "POST", runs + "/ended/" + verb, "{}"});
     cases.push_back({verb + "_run", 404, "POST", runs + "/nobody/" + verb, "{}"});
     cases.push_back({verb + "_run", 404, "POST", "/v1/flows/nothing/runs/one/" + verb, "{}"});
   }
@@ -226,7 +228,7 @@ std::vector<Case> auth_cases(const std::string& browser, const std::string& id, 
       {"change_password", 401, "POST", "/v1/password", change},
       {"list_users", 200, "GET", "/v1/users"},
       {"put_user", 200, "PUT", "/v1/users/eve", user},
-      {"put_user", 400, "PUT", "/v1/users/eve", R"({"role":"root"})"},
+      {"put_user", 400, "PUT", "/v1/users/eve", R"({"role":"viewer","password":"short"})"},
       {"remove_user", 204, "DELETE", "/v1/users/eve"},
       {"remove_user", 400, "DELETE", "/v1/users/admin", "", browser, false},
       {"remove_user", 404, "DELETE", "/v1/users/eve"},
