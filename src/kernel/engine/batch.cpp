@@ -65,11 +65,7 @@ void EngineCore::drain() {
     const std::lock_guard lock(queue_mutex_);
     taken_.swap(queue_);
   }
-  const auto batch =
-      std::span(taken_).subspan(taken_position_, std::min(taken_.size() - taken_position_, options_.batch));
-  taken_position_ += batch.size();
-  run_batch(batch);
-  const auto decided = batch.size();
+  const auto decided = run_taken();
   bool more = taken_position_ < taken_.size();
   {
     const std::lock_guard lock(queue_mutex_);
@@ -83,6 +79,19 @@ void EngineCore::drain() {
     taken_position_ = 0;
   }
   if (more) lane_->post([this] { drain(); });
+}
+
+/// Who came while the batch was being decided joins it, because what is left of its costs is the same for all
+/// of them. False: nobody did, or there is no room; requests that were decided stay where they are.
+bool EngineCore::take_late(std::size_t most) {
+  if (taken_position_ < taken_.size()) return false;
+  take_returned();
+  const std::lock_guard lock(queue_mutex_);
+  const auto count = std::min({queue_.size(), taken_.capacity() - taken_.size(), most});
+  const auto end = queue_.begin() + static_cast<std::ptrdiff_t>(count);
+  std::move(queue_.begin(), end, std::back_inserter(taken_));
+  queue_.erase(queue_.begin(), end);
+  return count != 0;
 }
 
 /// Callers that were answered together mostly ask again together, and handlers that began together return
@@ -123,9 +132,28 @@ void EngineCore::Batch::reset(std::size_t requests) {
   lost = false;
 }
 
+/// One batch of what was taken, as much as fits. Returns how many requests that were.
+std::size_t EngineCore::run_taken() {
+  const auto first = taken_position_;
+  const auto room = [&] { return options_.batch - (taken_position_ - first); };
+  batch_.reset(std::min(taken_.size() - first, room()));
+  do {
+    const auto requests = std::span(taken_).subspan(taken_position_);
+    const auto fitting = requests.first(std::min(requests.size(), room()));
+    taken_position_ += fitting.size();
+    decide_batch(batch_, fitting);
+  } while (take_late(room()));
+  finish_batch(batch_);
+  return taken_position_ - first;
+}
+
 void EngineCore::run_batch(std::span<Request> requests) {
-  auto& batch = batch_;
-  batch.reset(requests.size());
+  batch_.reset(requests.size());
+  decide_batch(batch_, requests);
+  finish_batch(batch_);
+}
+
+void EngineCore::decide_batch(Batch& batch, std::span<Request> requests) {
   // A refusal rests on what is in memory, which counts only while this is the owner.
   const auto owner = store_->still_owner();
   for (std::size_t position = 0; position < requests.size(); ++position) {
@@ -156,6 +184,10 @@ void EngineCore::run_batch(std::span<Request> requests) {
       batch.answers.push_back({&request, std::move(outcome)});
     }
   }
+}
+
+/// Makes what was decided durable and answers.
+void EngineCore::finish_batch(Batch& batch) {
   const auto flushed = flush_ephemerals(batch);
   if (batch.dirty || !flushed) {
     if (const auto committed = flushed ? commit_batch(batch) : flushed; !committed) {

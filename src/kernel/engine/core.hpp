@@ -231,7 +231,11 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void drain();
   void schedule_drain();
   bool wait_for_company();
+  bool take_late(std::size_t most);
+  std::size_t run_taken();
   void run_batch(std::span<Request> requests);
+  void decide_batch(Batch& batch, std::span<Request> requests);
+  void finish_batch(Batch& batch);
   void ask_for_help();
   void fetch_ahead(std::span<const Request> requests, std::size_t position) const;
   Result<Decided> decide_or_refuse(Batch& batch, Request& request);
