@@ -78,6 +78,7 @@ constexpr std::string_view kProblem = R"(
   code {"type":"string"}
   number {"type":"integer"}
   fields {"type":"object","additionalProperties":{"type":"string"}}
+  problems? {"type":"array","items":{"type":"object"}}
 )";
 
 constexpr std::string_view kStats = R"(

@@ -144,7 +144,7 @@ std::vector<Case> flow_cases(const std::string& ulid, const std::string& lease) 
            {"pause", "one"}, {"resume", "one"}, {"retry", "held"}, {"cancel", "held"}}) {
     cases.push_back({verb + "_run", 200, "POST", runs + "/one/" + verb, "{}"});
     cases.push_back({verb + "_run", 409, "POST", runs + "/" + conflict + "/" + verb, "{}"});
-    cases.push_back({verb + "_run", 409, "POST", runs + "/ended/" + verb, "{}"});
+    if (verb != "retry") cases.push_back({verb + "_run", 409, "POST", runs + "/ended/" + verb, "{}"});
     cases.push_back({verb + "_run", 404, "POST", runs + "/nobody/" + verb, "{}"});
     cases.push_back({verb + "_run", 404, "POST", "/v1/flows/nothing/runs/one/" + verb, "{}"});
   }
@@ -204,6 +204,7 @@ std::vector<Case> worker_cases() {
     cases.push_back({"workers_" + verb, 200, "POST", "/v1/workers/plant/" + verb, "{}"});
     cases.push_back({"workers_" + verb, 404, "POST", "/v1/workers/nobody/" + verb, "{}"});
   }
+  cases.push_back({"workers_remove", 400, "DELETE", "/v1/workers/plant%2Fchild"});
   cases.push_back({"workers_remove", 404, "DELETE", "/v1/workers/nobody"});
   cases.push_back({"workers_remove", 200, "DELETE", "/v1/workers/plant"});
   return cases;

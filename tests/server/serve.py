@@ -204,7 +204,7 @@ class ServeTest(unittest.TestCase):
                 self.assertIn("stopping", server.log_line("stopping"))
                 server.signal(signal.SIGHUP)
                 held.sendall(b"{}")
-                self.assertIn(b"HTTP/1.1 404", held.recv(100))
+                self.assertIn(b"HTTP/1.1 400", held.recv(100))
             self.assertEqual(server.end()[0], 0)
 
     def test_nobody_else_can_read_its_files(self):
