@@ -30,6 +30,10 @@
 
 namespace pawl {
 
+/// The table in which the engine notes which migrations of the application's tables were applied. It is one
+/// of them: it goes where they go.
+inline constexpr std::string_view kMigrationRecord = "pawl_migrations";
+
 /// Position in the log; the first is 1. Never reused, also not after deletion.
 using Seq = std::int64_t;
 

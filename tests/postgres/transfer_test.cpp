@@ -142,6 +142,18 @@ TEST_P(Transfer, IsRefusedWhereRowsOfTheApplicationWouldBeLeftBehind) {
   EXPECT_EQ(done->entries, 1);
 }
 
+TEST_P(Transfer, IsNotRefusedForTheNoteOfMigrationsWhoseTablesAreEmpty) {
+  {
+    const auto store = open(from());
+    ASSERT_TRUE(store->execute(std::vector{plain("CREATE TABLE shelf(x INTEGER)"),
+                                           plain("CREATE TABLE pawl_migrations(owner TEXT, number BIGINT)"),
+                                           plain("INSERT INTO pawl_migrations VALUES('shelves', 1)")}));
+    write(*store, created("k"));
+  }
+  const auto done = transfer();
+  ASSERT_TRUE(done) << done.error().to_string();
+}
+
 TEST_P(Transfer, ThatIsRunAgainFindsItselfDone) {
   furnish(from());
   ASSERT_TRUE(transfer());
