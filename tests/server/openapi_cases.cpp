@@ -62,11 +62,13 @@ std::vector<Case> writing_cases() {
   return {
       {"create_instance", 201, "POST", kCreate, R"({"key":"back"})", once},
       {"create_instance", 400, "POST", kCreate, R"({"data":{}})"},
+      {"create_instance", 400, "POST", "/v1/instances/parcel", R"({"key":"by hand"})"},
       {"create_instance", 404, "POST", "/v1/instances/window", R"({"key":"back"})"},
       {"create_instance", 409, "POST", kCreate, R"({"key":"back"})"},
       {"create_instance", 422, "POST", kCreate, R"({"key":"other"})", once},
       {"send_event", 200, "POST", kSend, R"({"event":"Push","payload":{"force":1}})", twice},
       {"send_event", 400, "POST", kSend, R"({"event":"Jump"})"},
+      {"send_event", 400, "POST", "/v1/instances/parcel/one/events", R"({"event":"StepDone"})"},
       {"send_event", 404, "POST", "/v1/instances/door/nowhere/events", R"({"event":"Push"})"},
       {"send_event", 404, "POST", "/v1/instances/window/front/events", R"({"event":"Push"})"},
       {"send_event", 409, "POST", kSend, R"({"event":"Pull","expected_version":7})"},
