@@ -23,13 +23,12 @@ ssize_t read_at(int file, char* to, std::size_t size, std::uint64_t position) {
 
 }  // namespace
 
-ArchiveFile::ArchiveFile(Descriptor file, std::uint64_t bytes)
-    : file_(std::move(file)), bytes_(bytes), piece_(kPieceBytes) {
+ArchiveFile::ArchiveFile(Descriptor file, std::uint64_t bytes) : file_(std::move(file)), bytes_(bytes) {
   ::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
 }
 
 Result<const char*> ArchiveFile::block(std::uint64_t position) {
-  if (position >= piece_begin_ && position + kBlock <= piece_begin_ + piece_size_) {
+  if (position >= piece_begin_ && position + kBlock <= piece_begin_ + piece_.size()) {
     return piece_.data() + (position - piece_begin_);
   }
   if (position < window_begin_ || position + kBlock > window_begin_ + window_size_) {
@@ -45,19 +44,17 @@ Result<const char*> ArchiveFile::block(std::uint64_t position) {
 }
 
 ssize_t ArchiveFile::next_piece(const void** begin) {
-  const auto got = read_at(file_.get(), piece_.data(), piece_.size(), next_);
+  buffer_.resize(kPieceBytes);
+  const auto got = read_at(file_.get(), buffer_.data(), buffer_.size(), next_);
+  buffer_.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+  piece_ = hash_ ? hash_->take(buffer_) : std::string_view(buffer_);
   piece_begin_ = next_;
-  piece_size_ = got < 0 ? 0 : static_cast<std::size_t>(got);
-  next_ += piece_size_;
-  if (hash_) EVP_DigestUpdate(hash_.get(), piece_.data(), piece_size_);
+  next_ += piece_.size();
   *begin = piece_.data();
   return got;
 }
 
-void ArchiveFile::hash() {
-  hash_.reset(EVP_MD_CTX_new());
-  EVP_DigestInit_ex(hash_.get(), EVP_sha256(), nullptr);
-}
+void ArchiveFile::hash() { hash_ = std::make_unique<BackgroundHash>(); }
 
 Result<std::string> ArchiveFile::digest() {
   const void* unused = nullptr;
@@ -67,10 +64,7 @@ Result<std::string> ArchiveFile::digest() {
       return fail(Code::store_io, fmt::format("the archive cannot be read: {}", errno_text(errno)));
     if (got == 0) break;
   }
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int size = 0;
-  EVP_DigestFinal_ex(hash_.get(), digest.data(), &size);
-  return fmt::format("{:02x}", fmt::join(digest.data(), digest.data() + size, ""));
+  return hash_->hex();
 }
 
 std::int64_t ArchiveFile::skip(std::int64_t bytes) {

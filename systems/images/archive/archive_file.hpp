@@ -7,15 +7,14 @@
 ///     ArchiveFile file(descriptor, size);
 ///     PAWL_TRY(const char* header, file.block(1024));   // 512 bytes, valid until the next call
 
-#include <openssl/evp.h>
-
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "images/archive/descriptor.hpp"
+#include "images/background_hash.hpp"
 #include "pawl/error.hpp"
 
 namespace pawl::images {
@@ -47,14 +46,14 @@ class ArchiveFile {
  private:
   Descriptor file_;
   std::uint64_t bytes_;
-  std::vector<char> piece_;
+  std::string buffer_;      ///< for the next piece
+  std::string_view piece_;  ///< the last one
   std::uint64_t piece_begin_ = 0;
-  std::size_t piece_size_ = 0;
   std::uint64_t next_ = 0;  ///< where the next piece begins
   std::array<char, std::size_t{8} * kBlock> window_{};
   std::uint64_t window_begin_ = 0;
   std::size_t window_size_ = 0;
-  std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> hash_{nullptr, EVP_MD_CTX_free};
+  std::unique_ptr<BackgroundHash> hash_;  ///< where it is hashed
 };
 
 }  // namespace pawl::images

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Hashes bytes while whoever has them goes on with them.
+///
+///     BackgroundHash hash;
+///     while (read(bytes)) write(hash.take(bytes));
+///     hash.hex();
+
+#include <openssl/evp.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+
+namespace pawl::images {
+
+/// SHA-256 on a thread of its own, so that hashing does not hold up who reads and writes. Used by one thread.
+class BackgroundHash {
+ public:
+  BackgroundHash();
+  BackgroundHash(const BackgroundHash&) = delete;
+  BackgroundHash& operator=(const BackgroundHash&) = delete;
+  ~BackgroundHash() = default;
+
+  /// Waits for what was given before and begins with these; `bytes` is another string's memory afterwards.
+  /// The result is what is being hashed, to be read until the next call.
+  std::string_view take(std::string& bytes);
+  /// Forgets everything.
+  void restart();
+  /// Of everything that it was given, as 64 hexadecimal digits.
+  std::string hex();
+
+ private:
+  struct Free {
+    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+  };
+
+  void work(const std::stop_token& stop);
+  void wait_until_idle();
+
+  std::unique_ptr<EVP_MD_CTX, Free> context_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  bool busy_ = false;
+  std::string bytes_;    ///< the worker's while it is busy, and only read then
+  std::jthread thread_;  ///< the last member: it uses all others
+};
+
+}  // namespace pawl::images
