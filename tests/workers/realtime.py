@@ -207,7 +207,7 @@ class BrokerScenario(RealCase):
         self.apply("".join(f"  - name: {name}\n    workerType: mqtt_client\n    userSpec:\n      config:\n"
                            f"        url: mqtt://127.0.0.1:{broker.port}\n        topics: [{{topic: t}}]\n"
                            f"        expect_every: {EXPECT_EVERY}s\n" for name in names))
-        seen = lambda name: self.workers.show(name)["observed"]  # noqa: E731
+        seen = lambda name: (self.workers.show(name) or {}).get("observed")  # noqa: E731
         for name in names:
             wait_until(lambda name=name: seen(name) and seen(name).get("receiving"), lambda name=name: seen(name))
         for gaps in (1, 2):
