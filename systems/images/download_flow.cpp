@@ -13,12 +13,12 @@ namespace pawl::images {
 namespace {
 
 /// Whether the archive is there as the row says; nothing where it has to be downloaded again.
-Result<bool> is_intact(const ImageRow& row, const std::stop_token& stop) {
+Result<bool> is_intact(Workshop& shop, const ImageRow& row, const std::stop_token& stop) {
   if (row.download_status != DownloadStatus::completed) return false;
   std::error_code failure;
   const auto bytes = std::filesystem::file_size(row.local_path, failure);
   if (failure || bytes != static_cast<std::uint64_t>(row.size_bytes)) return false;
-  PAWL_TRY(const auto checksum, sha256_of_file(row.local_path, stop));
+  PAWL_TRY(const auto checksum, shop.checksum_of(row.local_path, stop));
   return checksum == row.checksum;
 }
 
@@ -31,7 +31,7 @@ Outcome check_exists(Workshop& shop, Step& step, const DownloadRequest& request,
   const auto query = query_of(step);
   PAWL_TRY(auto row, find_object(query, name->bucket, request.s3_key));
   if (row) {
-    PAWL_TRY(const bool intact, is_intact(*row, step.stop()));
+    PAWL_TRY(const bool intact, is_intact(shop, *row, step.stop()));
     if (intact) {
       // The object may be known under another id; whoever comes after goes on with that one.
       response = {.image_id = row->image_id,
@@ -134,7 +134,7 @@ Outcome validate(Workshop& shop, Step& step, const DownloadRequest& request, Dow
     return Error(Code::store_io,
                  fmt::format("{} cannot be read: {}", response.local_path, failure.message()));
   }
-  PAWL_TRY(const auto checksum, sha256_of_file(response.local_path, step.stop()));
+  PAWL_TRY(const auto checksum, shop.checksum_of(response.local_path, step.stop()));
   if (checksum != response.checksum) {
     std::filesystem::remove(response.local_path, failure);
     return Outcome::rewind("download", fmt::format("the archive's SHA-256 is {} where {} was downloaded",

@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <set>
 #include <system_error>
@@ -161,6 +163,44 @@ void Workshop::report_violation(std::string_view image_id, std::string_view key,
                                      {"violation", violation},
                                      {"path", error.field("path")},
                                      {"error", error.message()}});
+}
+
+namespace {
+
+constexpr std::size_t kMostKnown = 1000;
+
+/// What changes whenever the file does; empty where it is not there.
+std::string stamp_of(const std::string& path) {
+  struct stat found{};
+  if (::lstat(path.c_str(), &found) != 0) return {};
+  return fmt::format("{}:{}:{}:{}.{}:{}.{}", found.st_dev, found.st_ino, found.st_size, found.st_mtim.tv_sec,
+                     found.st_mtim.tv_nsec, found.st_ctim.tv_sec, found.st_ctim.tv_nsec);
+}
+
+/// Gives the file a time that no write can give it: those of the file system come in steps of milliseconds.
+bool mark(const std::string& path) {
+  std::array<timespec, 2> times{{{0, UTIME_OMIT}, {}}};
+  return ::clock_gettime(CLOCK_REALTIME, &times[1]) == 0 &&
+         ::utimensat(AT_FDCWD, path.c_str(), times.data(), AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+}  // namespace
+
+Result<std::string> Workshop::checksum_of(const std::string& path, const std::stop_token& stop) {
+  const bool marked = mark(path);
+  const auto before = stamp_of(path);
+  PAWL_TRY(auto sha256, sha256_of_file(path, stop));
+  const std::lock_guard lock(mutex_);
+  if (!marked || stamp_of(path) != before) return sha256;
+  if (known_.size() >= kMostKnown) known_.clear();
+  known_.insert_or_assign(path, Known{before, sha256});
+  return sha256;
+}
+
+bool Workshop::is_known(const std::string& path, std::string_view sha256) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(path);
+  return found != known_.end() && found->second.sha256 == sha256 && found->second.stamp == stamp_of(path);
 }
 
 Result<std::string> sha256_of_file(const std::string& path, const std::stop_token& stop) {

@@ -8,6 +8,7 @@
 ///     PAWL_TRY(const auto fetched, shop.source(name).fetch(name, shop.archive_of(image), …));
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -86,6 +87,12 @@ class Workshop {
   /// An id that no volume has or is about to have. Error: `pool_full` where all have been used.
   Result<std::uint32_t> take_volume_id(const Query& query);
 
+  /// The checksum of a file, which is remembered until somebody touches the file. It gets a time of its own
+  /// to know that by. Errors: those of `sha256_of_file`.
+  Result<std::string> checksum_of(const std::string& path, const std::stop_token& stop);
+  /// Whether this process has found that the file has this checksum, and nobody has touched it since.
+  bool is_known(const std::string& path, std::string_view sha256) const;
+
   /// Which runs have used up their time, as long as this process lives.
   void note_overdue(const std::string& run);
   bool is_overdue(const std::string& run) const;
@@ -103,6 +110,11 @@ class Workshop {
   bool attached_ = false;
   std::uint32_t last_id_ = 0;
   std::set<std::string> overdue_;
+  struct Known {
+    std::string stamp;
+    std::string sha256;
+  };
+  std::map<std::string, Known> known_;  // by path
 };
 
 /// The bytes in `path`. Errors: `source_missing` where it is not there, `store_io`, `cancelled`.
