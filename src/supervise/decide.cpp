@@ -263,7 +263,7 @@ Instant SupervisorCore::not_before(const Node& node, const WorkerType::Action& a
     policy = {.retries = RetryPolicy::kUnlimited,
               .first = options_.tick,
               .factor = 2.0,
-              .cap = std::max(options_.tick, options_.observe_every),
+              .cap = std::max(options_.tick, node.type->observe_every.value_or(options_.observe_every)),
               .jitter = Jitter::none};
   }
   policy.retries = RetryPolicy::kUnlimited;
