@@ -32,6 +32,35 @@ TEST_F(Feed, AReaderIsWokenByACommit) {
   EXPECT_TRUE(woken.get().value());
 }
 
+TEST_F(Feed, ACommitIsAnnouncedOnlyWhileSomebodyListens) {
+  Session hears(*place_);
+  hears.run("LISTEN pawl_pawl");
+  write(*store_, created("a"));
+  EXPECT_THAT(hears.heard(), testing::IsEmpty());
+  ASSERT_FALSE(reader_->wait(1, Duration::zero()).value());  // listens from here on
+  write(*store_, created("b"));
+  EXPECT_THAT(hears.heard(), testing::ElementsAre("entries 2"));
+  reader_.reset();
+  wait_until(*place_, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'", "0");
+  write(*store_, created("c"));
+  EXPECT_THAT(hears.heard(), testing::IsEmpty());
+}
+
+TEST_F(Feed, AReaderListensOnceTheCommitsAreOverThatDidNotAnnounceThemselves) {
+  Session commits(*place_);
+  commits.run("BEGIN");
+  ASSERT_EQ(commits.run("SELECT pg_try_advisory_xact_lock(hashtextextended('pawl_pawl', 1))"), "t");
+  auto woken = std::async(std::launch::async, [&] { return reader_->wait(0, kLong); });
+  wait_until(*place_,
+             "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND query LIKE '%shared%'",
+             "1");
+  // Nobody overtakes it, however quickly commits follow each other.
+  EXPECT_EQ(place_->sql("SELECT pg_try_advisory_xact_lock(hashtextextended('pawl_pawl', 1))"), "f");
+  commits.run("COMMIT");
+  write(*store_, created("a"));
+  EXPECT_TRUE(woken.get().value());
+}
+
 TEST_F(Feed, WhatIsThereAlreadyNeedsNoWaiting) {
   write(*store_, created("a"));
   EXPECT_TRUE(reader_->wait(0, Duration::zero()).value());

@@ -18,6 +18,16 @@ std::string Session::run(const std::string& sql) {
   return PQntuples(result.get()) == 0 ? "" : PQgetvalue(result.get(), 0, 0);
 }
 
+std::vector<std::string> Session::heard() {
+  run("SELECT 1");  // with its answer comes what was announced before
+  std::vector<std::string> texts;
+  while (auto* raw = PQnotifies(db_.get())) {
+    const std::unique_ptr<PGnotify, decltype(&PQfreemem)> notice(raw, &PQfreemem);
+    texts.emplace_back(notice->extra);
+  }
+  return texts;
+}
+
 void Session::begin(const std::string& sql) {
   if (PQsendQuery(db_.get(), sql.c_str()) != 1) throw std::runtime_error(PQerrorMessage(db_.get()));
 }

@@ -13,6 +13,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/postgres/postgres_place.hpp"
 
@@ -27,6 +28,8 @@ class Session {
   std::string run(const std::string& sql);
   void begin(const std::string& sql);
   std::string finish();
+  /// What was announced on the channels that it listens to, since the last call.
+  std::vector<std::string> heard();
   int backend() const { return PQbackendPID(db_.get()); }
 
  private:

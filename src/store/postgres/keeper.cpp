@@ -57,6 +57,8 @@ Result<void> Keeper::connect() {
     db_.close();
     return fail(Code::store_diverged, "an old primary answers");
   }
+  // The owner hears of its own commits without the server.
+  if (options_.read_only) PAWL_CHECK(db_.run(names_.joining_the_audience()));
   PAWL_CHECK(db_.run("LISTEN " + names_.channel()));
   due_ = {};
   return {};

@@ -179,6 +179,16 @@ std::string Names::operator()(std::string_view sql) const {
   }
 }
 
+std::string Names::announcement(std::string_view text) const {
+  return fmt::format(
+      "SELECT pg_notify('{0}', {1}) WHERE NOT pg_try_advisory_xact_lock(hashtextextended('{0}', 1))",
+      channel(), text);
+}
+
+std::string Names::joining_the_audience() const {
+  return fmt::format("SELECT pg_advisory_lock_shared(hashtextextended('{}', 1))", channel());
+}
+
 bool is_own_table(std::string_view name) {
   return name.starts_with("log_p") || std::ranges::find(kOwnTables, name) != kOwnTables.end();
 }

@@ -30,6 +30,13 @@ class Names {
   std::string operator()(std::string_view sql) const;
   /// Where commits and owners are announced.
   std::string channel() const { return "pawl_" + schema_; }
+  /// Announces what `text`, an SQL expression, says, unless nobody listens: who does shares a lock, and waits
+  /// for it until the transactions are over that found it free. An announcement wakes every process that
+  /// listens to anything in the database, the owner's among them, and costs more than the rest of a small
+  /// batch.
+  std::string announcement(std::string_view text) const;
+  /// Takes that lock.
+  std::string joining_the_audience() const;
 
  private:
   std::string schema_;

@@ -228,8 +228,7 @@ Result<void> Writer::send_batch() {
   if (batch_last_ == 0) {
     queue_batch_number();
   } else {
-    db_.queue_kept("SELECT pg_notify($1, $2)",
-                   Params().text(names_.channel()).text(fmt::format("entries {}", batch_last_)));
+    db_.queue_kept(names_.announcement("$1"), Params().text(fmt::format("entries {}", batch_last_)));
   }
   // Whatever the application's functions have set.
   if (ran_sql_) db_.queue(fmt::format("SET LOCAL synchronous_commit = '{}'", facts_.synchronous_commit));
