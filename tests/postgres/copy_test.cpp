@@ -1,23 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large batches are copied into the log while they are decided. They are stored, refused and taken back as
-// small ones are.
+// small ones are, whether their commit travels ahead of them, as it does after a batch of entries alone, or
+// not.
 #include "tests/postgres/postgres_place.hpp"
 #include "tests/postgres/session.hpp"
 
 namespace pawl::test {
 namespace {
 
-class Copying : public testing::Test {
+enum class Before : std::uint8_t { nothing, entries_alone };
+
+class Copying : public testing::TestWithParam<Before> {
  protected:
   void SetUp() override {
     PAWL_NEEDS_POSTGRES();
     place_.emplace();
   }
 
-  std::unique_ptr<Store> open(std::int64_t partition_entries = 1'000'000) {
+  std::unique_ptr<Store> open(std::int64_t partition_entries = 1'000'000, std::int64_t flush_every = 10'000) {
     auto options = place_->options();
     options.partition_entries = partition_entries;
-    return open_postgres(options).value();
+    options.flush_every = flush_every;
+    auto store = open_postgres(options).value();
+    if (GetParam() == Before::nothing) return store;
+    write(*store, created("the first of its machine"));
+    write(*store, created("nothing but an entry"));
+    before_ = store->info().last;
+    return store;
   }
   std::unique_ptr<Store> take_over() {
     auto options = place_->options();
@@ -25,9 +34,9 @@ class Copying : public testing::Test {
     return open_postgres(options).value();
   }
   using Keys = std::vector<std::string>;
-  static Keys keys(Store& store) {
+  Keys keys(Store& store) const {
     Keys found;
-    const auto entries = store.feed(0, 10'000).value();
+    const auto entries = store.feed(before_, 10'000).value();
     for (const auto& entry : entries) found.push_back(entry.key);
     return found;
   }
@@ -48,10 +57,20 @@ class Copying : public testing::Test {
                "1");
   }
 
+  std::string entries() {
+    return place_->sql("SELECT count(*) FROM pawl.log WHERE seq > " + std::to_string(before_));
+  }
+
   std::optional<PostgresPlace> place_;
+  Seq before_ = 0;  // what is not a test's own
 };
 
-TEST_F(Copying, BatchesOfEverySizeAreStoredInOrder) {
+INSTANTIATE_TEST_SUITE_P(After, Copying, testing::Values(Before::nothing, Before::entries_alone),
+                         [](const auto& info) {
+                           return info.param == Before::nothing ? "Nothing" : "EntriesAlone";
+                         });
+
+TEST_P(Copying, BatchesOfEverySizeAreStoredInOrder) {
   auto store = open();
   Keys expected;
   for (const int size : {1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129, 500}) {
@@ -64,7 +83,7 @@ TEST_F(Copying, BatchesOfEverySizeAreStoredInOrder) {
   EXPECT_EQ(problems(*store), "");
 }
 
-TEST_F(Copying, EveryByteComesBackAsItWasWritten) {
+TEST_P(Copying, EveryByteComesBackAsItWasWritten) {
   using namespace std::string_literals;
   const std::vector<std::string> texts{
       "\\N",      "\\.",   "\\\\x",    "tab\tand\nline\r\n", "'quoted' \"twice\"",
@@ -82,10 +101,10 @@ TEST_F(Copying, EveryByteComesBackAsItWasWritten) {
     expected.push_back(draft.stored(join(*store, draft).value()));
   }
   ASSERT_TRUE(store->commit());
-  EXPECT_EQ(store->feed(0, 1000).value(), expected);
+  EXPECT_EQ(store->feed(before_, 1000).value(), expected);
 }
 
-TEST_F(Copying, ABatchMayFillSeveralPartitions) {
+TEST_P(Copying, ABatchMayFillSeveralPartitions) {
   auto store = open(100);
   auto expected = join_many(*store, "a", 350);
   ASSERT_TRUE(store->commit());
@@ -97,15 +116,15 @@ TEST_F(Copying, ABatchMayFillSeveralPartitions) {
   EXPECT_EQ(problems(*store), "");
 }
 
-TEST_F(Copying, ABatchIsRefusedWhereTheEpochHasMoved) {
+TEST_P(Copying, ABatchIsRefusedWhereTheEpochHasMoved) {
   auto store = open();
   place_->sql("UPDATE pawl.shards SET epoch = epoch + 1");
   join_many(*store, "stale", 300);
   EXPECT_EQ(code(store->commit()), Code::store_fenced);
-  EXPECT_EQ(place_->sql("SELECT count(*) FROM pawl.log"), "0");
+  EXPECT_EQ(entries(), "0");
 }
 
-TEST_F(Copying, ATakeoverEndsACopyThatIsUnderWay) {
+TEST_P(Copying, ATakeoverEndsACopyThatIsUnderWay) {
   auto first = open();
   join_many(*first, "stale", 100);
   wait_for_copy();
@@ -115,7 +134,7 @@ TEST_F(Copying, ATakeoverEndsACopyThatIsUnderWay) {
   EXPECT_EQ(keys(*second), (Keys{"a"}));
 }
 
-TEST_F(Copying, ABatchIsSentAgainWhereTheServerEndedItsCopy) {
+TEST_P(Copying, ABatchIsSentAgainWhereTheServerEndedItsCopy) {
   auto store = open();
   const auto expected = join_many(*store, "a", 300);
   wait_for_copy();
@@ -125,7 +144,7 @@ TEST_F(Copying, ABatchIsSentAgainWhereTheServerEndedItsCopy) {
   EXPECT_EQ(keys(*store), expected);
 }
 
-TEST_F(Copying, ARequestIdIsLookedUpInTheMiddleOfIt) {
+TEST_P(Copying, ARequestIdIsLookedUpInTheMiddleOfIt) {
   auto store = open();
   ASSERT_TRUE(join(*store, created("first"), request(1)));
   ASSERT_TRUE(store->commit());
@@ -138,18 +157,18 @@ TEST_F(Copying, ARequestIdIsLookedUpInTheMiddleOfIt) {
   EXPECT_EQ(keys(*store), expected);
 }
 
-TEST_F(Copying, NothingIsLeftOfABatchThatIsDiscardedInTheMiddleOfIt) {
+TEST_P(Copying, NothingIsLeftOfABatchThatIsDiscardedInTheMiddleOfIt) {
   auto store = open();
   join_many(*store, "gone", 100);
   wait_for_copy();
   store->discard();
   join_many(*store, "a", 100);
   ASSERT_TRUE(store->commit());
-  EXPECT_EQ(place_->sql("SELECT count(*) FROM pawl.log"), "100");
+  EXPECT_EQ(entries(), "100");
   EXPECT_EQ(problems(*store), "");
 }
 
-TEST_F(Copying, AMachineThatIsNewIsWrittenWithItsFirstBatch) {
+TEST_P(Copying, AMachineThatIsNewIsWrittenWithItsFirstBatch) {
   auto store = open();
   for (int i = 0; i < 150; ++i) {
     auto draft = created("k" + std::to_string(i));
@@ -161,6 +180,50 @@ TEST_F(Copying, AMachineThatIsNewIsWrittenWithItsFirstBatch) {
       place_->sql("SELECT count(*) FROM pawl.log JOIN pawl.machines m ON m.number = machine WHERE name = "
                   "'window'"),
       "50");
+}
+
+TEST_P(Copying, WhatTurnsUpInTheMiddleOfItIsCommittedWithIt) {
+  auto store = open();
+  ASSERT_TRUE(store->execute(std::vector{plain("CREATE TABLE t(x INTEGER)")}));
+  for (int round = 0; round < 3; ++round) {  // only the first comes unexpected
+    const auto name = std::to_string(round);
+    auto expected = keys(*store);
+    for (const auto& key : join_many(*store, "a" + name + "-", 100)) expected.push_back(key);
+    wait_for_copy();
+    ASSERT_TRUE(join(*store, {created("sql" + name)}, {plain("INSERT INTO t VALUES(1)")}));
+    expected.push_back("sql" + name);
+    for (const auto& key : join_many(*store, "b" + name + "-", 100)) expected.push_back(key);
+    ASSERT_TRUE(store->put(
+        std::vector{Ephemeral{.id = created("a").id, .name = "n" + name, .value = "1", .at = {}}}));
+    const auto done = store->commit();
+    ASSERT_TRUE(done) << done.error().to_string();
+    EXPECT_EQ(keys(*store), expected);
+  }
+  EXPECT_EQ(place_->sql("SELECT count(*) FROM t"), "3");
+  EXPECT_EQ(store->ephemerals(created("a").id).value().size(), 3U);
+  EXPECT_EQ(problems(*store), "");
+}
+
+TEST_P(Copying, HeadsAreWrittenBehindAllTheSame) {
+  auto store = open(1'000'000, 300);
+  for (int round = 0; round < 12; ++round) {
+    join_many(*store, std::to_string(round) + "-", 100);
+    ASSERT_TRUE(store->commit());
+  }
+  EXPECT_GE(std::stoi(place_->sql("SELECT count(*) FROM pawl.heads")), 900);
+  EXPECT_EQ(problems(*store), "");
+}
+
+TEST_P(Copying, AReaderElsewhereIsToldOfIt) {
+  auto store = open();
+  auto reader = place_->open_read_only().value();
+  ASSERT_FALSE(reader->wait(before_, Duration::zero()).value());  // listens from here on
+  Session hears(*place_);
+  hears.run("LISTEN pawl_pawl");
+  join_many(*store, "a", 100);
+  ASSERT_TRUE(store->commit());
+  ASSERT_EQ(hears.heard().size(), 1U);
+  EXPECT_TRUE(reader->wait(before_, std::chrono::seconds(60)).value());
 }
 
 }  // namespace

@@ -14,7 +14,6 @@ namespace pawl::postgres {
 Result<void> Writer::commit() {
   PAWL_CHECK(status_.writable());
   if (!in_batch_) return {};
-  heads_.start_round(options_.flush_every, status_.last());
   if (auto done = commit_until_known(); !done) return fail(gave_up(std::move(done).error()));
   finish_batch();
   return {};
@@ -108,6 +107,7 @@ Result<bool> Writer::find_batch() {
 
 void Writer::finish_batch() {
   for (const auto& [id, request] : batch_requests_) requests_.add(id, request.entries.front().seq);
+  mixed_ = copy_left_ || !only_entries();
   heads_.advance(slice_);
   heads_.take_batch();
   new_machines_.clear();
@@ -133,6 +133,7 @@ void Writer::forget_batch() {
   batch_last_ = 0;
   batch_at_ = {};
   ran_sql_ = false;
+  copy_left_ = false;
   transaction_open_ = false;
   in_batch_ = false;
   batch_thread_ = std::thread::id{};

@@ -97,20 +97,39 @@ void Writer::stream() {
   // What waits for an answer goes first, and a partition is made between two COPYs; `commit` sees to both.
   if (ran_sql_ || db_.queued() != 0) return;
   if (db_.copying() && lacks_partition()) return;
-  if (!db_.copying()) start_copy();
+  if (!db_.copying()) start_copy(!mixed_ && !copy_left_);
   // What fails here is told when the COPY ends.
   if (db_.takes_rows()) static_cast<void>(copy_rows());
 }
 
-void Writer::start_copy() {
+void Writer::start_copy(bool may_commit) {
   std::string script;
+  copy_commits_ = may_commit && !transaction_open_ && only_entries();
   if (!transaction_open_) {
     begin_sending();
     script = names_(fmt::format("{}; SELECT {{s}}.pawl_fence({});", kBeginBatch, ownership_.epoch()));
   }
   for (const auto& statement : new_partitions()) script += statement + ";";
+  script += names_("COPY {s}.log FROM STDIN (FORMAT binary)");
+  // Who waits for entries waits for the first of these.
+  if (copy_commits_)
+    script += "; " + names_.announcement(fmt::format("'entries {}'", batch_first_)) + "; COMMIT";
   copy_headed_ = false;
-  db_.start_copy_in(script + names_("COPY {s}.log FROM STDIN (FORMAT binary)"));
+  db_.start_copy_in(script);
+}
+
+bool Writer::only_entries() const {
+  return !ran_sql_ && new_machines_.empty() && ephemerals_.empty() && heads_.slice(1).empty();
+}
+
+/// Makes the connection free for something else of the batch.
+Result<void> Writer::leave_copy() {
+  if (!db_.copying()) return {};
+  if (!copy_commits_) return end_copy();
+  db_.roll_back();
+  transaction_open_ = false;
+  copy_left_ = true;
+  return {};
 }
 
 /// Where the server takes rows: all that have come together.
@@ -130,10 +149,10 @@ Result<void> Writer::end_copy() {
 
 /// Everything that is not in the open transaction yet.
 Result<void> Writer::copy_log() {
-  if (db_.copying() && lacks_partition()) PAWL_CHECK(end_copy());
+  if (lacks_partition() || (copy_commits_ && !only_entries())) PAWL_CHECK(leave_copy());
   if (!db_.copying()) {
     if (db_.queued() != 0) PAWL_CHECK(db_.sync());
-    start_copy();
+    start_copy(true);
   }
   return end_copy();
 }
@@ -219,7 +238,10 @@ void Writer::queue_batch_number() {
 
 Result<void> Writer::send_batch() {
   if (!log_.empty()) full_.push_back(std::exchange(log_, {}));
-  if (db_.copying() || worth_a_copy()) PAWL_CHECK(copy_log());
+  if (db_.copying() || worth_a_copy()) {
+    PAWL_CHECK(copy_log());
+    if (copy_commits_) return {};
+  }
   if (!transaction_open_) queue_begin();
   queue_machines();
   queue_log();

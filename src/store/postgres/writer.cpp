@@ -176,9 +176,7 @@ const StoredRequest* Writer::batch_request(const RequestId& id) const {
 Result<void> Writer::check_request(const RequestId& id) {
   bool known = batch_requests_.contains(id);
   if (!known && requests_.may_know(id)) {
-    if (db_.copying()) {
-      if (auto copied = end_copy(); !copied) return fail(lost(std::move(copied).error()));
-    }
+    if (auto left = leave_copy(); !left) return fail(lost(std::move(left).error()));
     auto rows =
         db_.run(names_("SELECT 1 FROM {s}.log WHERE request = $1 AND seq > (SELECT value::bigint FROM "
                        "{s}.pawl_meta WHERE name = 'horizon') LIMIT 1"),
@@ -196,6 +194,7 @@ void Writer::begin() {
   batch_thread_ = std::this_thread::get_id();
   ++batch_;
   batch_epoch_ = ownership_.epoch();
+  heads_.start_round(options_.flush_every, status_.last());
 }
 
 Result<Seq> Writer::apply(const Write& write) {
@@ -212,9 +211,7 @@ Result<Seq> Writer::apply(const Write& write) {
 }
 
 Result<void> Writer::run_sql(std::span<const Sql> statements) {
-  if (db_.copying()) {
-    if (auto copied = end_copy(); !copied) return fail(lost(std::move(copied).error()));
-  }
+  if (auto left = leave_copy(); !left) return fail(lost(std::move(left).error()));
   if (!transaction_open_) queue_begin();
   auto done = application_.run(db_, statements, Allow::write);
   if (done) {

@@ -6,7 +6,13 @@
 ///
 ///     BEGIN; fence; INSERT INTO log …; heads written behind; NOTIFY; COMMIT
 ///
-/// A larger one is copied while it is still being decided, which costs the server a third per entry:
+/// A larger one is copied while it is still being decided, which costs the server a third per entry. Where it
+/// is likely to consist of entries alone, as the one before it did, what follows them travels ahead of them,
+/// so that its end is the last message:
+///
+///     BEGIN; fence; COPY log FROM STDIN; NOTIFY; COMMIT → entries → end
+///
+/// If something else turns up, that is given up and sent again in two steps, as other large batches are:
 ///
 ///     BEGIN; fence; COPY log FROM STDIN → entries → heads written behind; NOTIFY; COMMIT
 ///
@@ -79,8 +85,8 @@ class Writer {
 
   // Sending (send.cpp).
 
-  /// From how many entries on, or bytes of them, a COPY costs less than an INSERT in spite of one round trip
-  /// more; and how many are sent at a time from then on.
+  /// From how many entries on, or bytes of them, a COPY costs less than an INSERT; and how many are sent at a
+  /// time from then on.
   static constexpr std::size_t kCopied = 32;
   static constexpr std::size_t kPart = 64;
   static constexpr std::size_t kPartBytes = std::size_t{1} << 20;
@@ -92,10 +98,13 @@ class Writer {
   void queue_log();
   /// Sends the entries that have come together, so that the server takes them while others are decided.
   void stream();
-  void start_copy();
+  void start_copy(bool may_commit);
   Result<void> copy_rows();
   Result<void> end_copy();
   Result<void> copy_log();
+  Result<void> leave_copy();
+  /// Whether nothing but entries is to be written so far.
+  bool only_entries() const;
   bool worth_a_copy() const;
   bool lacks_partition() const { return new_partitions_end_ <= batch_last_; }
   void queue_slice(std::size_t most);
@@ -143,7 +152,10 @@ class Writer {
   bool in_batch_ = false;
   bool transaction_open_ = false;  ///< application SQL or the first entries have begun it
   bool ran_sql_ = false;
-  bool copy_headed_ = false;  ///< the COPY that is under way has its header
+  bool copy_headed_ = false;   ///< the COPY that is under way has its header
+  bool copy_commits_ = false;  ///< the end of the newest COPY is that of its transaction
+  bool copy_left_ = false;     ///< one was given up in this batch
+  bool mixed_ = false;         ///< the batch before this one had more than entries
   std::atomic<std::thread::id> batch_thread_;
   std::int64_t batch_ = 0;  ///< number of this batch, for those without entries
   std::int64_t batch_epoch_ = 0;
