@@ -3,7 +3,8 @@
 // which updates a row and inserts an event, on 16 connections. pgbench's TPC-B-like rate stands beside it.
 //
 // The server is the program's own, with its default settings. PAWL_BENCH_SECONDS is twice the length
-// of one of five rounds, PAWL_BENCH_DIR where the data goes while it runs.
+// of one of five rounds, PAWL_BENCH_DIR where the data goes while it runs, PAWL_BENCH_ONLY part of the names
+// that are measured.
 #include <libpq-fe.h>
 
 #include <algorithm>
@@ -34,6 +35,11 @@ constexpr int kConnections = 16;
 [[noreturn]] void give_up(std::string_view what) {
   fmt::print(stderr, "postgres_bench: {}\n", what);
   std::exit(EXIT_FAILURE);
+}
+
+bool is_wanted(std::string_view name) {
+  const char* only = std::getenv("PAWL_BENCH_ONLY");
+  return only == nullptr || name.find(only) != std::string_view::npos;
 }
 
 /// One transaction per transition, as a program without Pawl would do it.
@@ -173,13 +179,15 @@ int run() {
   create_instances(**engine);
   double baseline = 0;
   for (const auto outstanding : kOutstanding) {
+    const auto name = fmt::format("pg.transitions.10k.uniform.{}", outstanding);
+    if (!is_wanted(name)) continue;
     const auto median = measure(obvious, **engine, {.outstanding = outstanding, .length = length});
     baseline = median.baseline;
-    const auto name = fmt::format("pg.transitions.10k.uniform.{}", outstanding);
     report(name, median.pawl.per_second, "1/s", baseline);
     report(name + ".p50", median.pawl.p50_us, "us", kConnections / baseline * 1e6);
   }
   engine->reset();
+  if (!is_wanted("pg.pgbench.tpcb.16")) return EXIT_SUCCESS;
   report("pg.pgbench.tpcb.16", tpcb(server, length), "1/s", baseline);
   return EXIT_SUCCESS;
 }
