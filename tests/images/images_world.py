@@ -149,7 +149,7 @@ class Swift:
             ["/usr/bin/python3", HERE.parent / "support/swift_server.py", directory / "swift", *map(str, ports)],
             stdin=subprocess.PIPE, stdout=self.log, stderr=self.log)
         end = time.monotonic() + 2 * PATIENCE
-        while self.request("PUT", "/ready") != 200 or self.request("PUT", "/ready/ready", b"ready") != 200:
+        while self.refusal("ready", "ready", b"ready"):
             if self.process.poll() is not None or time.monotonic() > end:
                 self.close()
                 raise AssertionError("Swift does not answer: " + (directory / "swift.log").read_text(errors="replace"))
@@ -168,11 +168,16 @@ class Swift:
         finally:
             connection.close()
 
-    def put(self, bucket, key, body=b""):
+    def refusal(self, bucket, key, body):
+        """Makes both; why one of them is not there, else nothing. A bucket may be there (409) from a try before, in which
+        its object could not be written yet."""
         made = self.request("PUT", f"/{bucket}")
         status = self.request("PUT", f"/{bucket}/{key}", body)
-        if made not in (200, 409) or status != 200:  # 409: the bucket is there
-            raise AssertionError(f"PUT /{bucket}/{key}: {made}, {status}")
+        return "" if made in (200, 409) and status == 200 else f"PUT /{bucket}/{key}: {made}, {status}"
+
+    def put(self, bucket, key, body=b""):
+        if why := self.refusal(bucket, key, body):
+            raise AssertionError(why)
 
     def close(self):
         self.process.stdin.close()

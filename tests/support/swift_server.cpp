@@ -112,8 +112,10 @@ std::string SwiftServer::named_endpoint() const { return fmt::format("http://s3.
 
 void SwiftServer::wait_until_ready() const {
   for (int turn = 0; turn < kTurns; ++turn) {
-    if (request("PUT", "/ready").status == 200 && request("PUT", "/ready/ready", {}, "ready").status == 200)
-      return;
+    // 409: the bucket is there from a turn before, in which its object could not be written yet.
+    const auto made = request("PUT", "/ready").status;
+    const auto bucket = made == 200 || made == 409;
+    if (bucket && request("PUT", "/ready/ready", {}, "ready").status == 200) return;
     if (waitpid(process_, nullptr, WNOHANG) != 0) break;
     poll(nullptr, 0, 20);
   }
