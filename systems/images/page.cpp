@@ -36,7 +36,17 @@ sheet.replaceSync(`
 .images-part small{display:block;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
 .images-part small{max-width:9rem;color:var(--quiet)}
 .images-table td.number{white-space:nowrap}
-.images-where{min-width:14rem;max-width:20rem;overflow-wrap:anywhere;font-size:.85em}`);
+.images-where{min-width:14rem;max-width:20rem;overflow-wrap:anywhere;font-size:.85em}
+@media (max-width:760px){
+.images-table thead{display:none}
+.images-table tr{display:grid;grid-template-columns:minmax(0,1fr) auto;gap:.5rem 1rem;padding:12px 16px}
+.images-table tr{align-items:center}
+.images-table tr+tr{border-top:1px solid var(--line)}
+.images-table td{padding:0;border:0;min-width:0;max-width:none;height:auto}
+.images-table td:is(:nth-child(2),:nth-child(5)){grid-column:1/-1}
+.images-table td:last-child{grid-area:1/2}
+.images-table td:nth-child(4):not(:empty)::after{content:" files"}
+.images-part{min-width:0}}`);
 
 const pipe = (image, host) => {
   const box = make('div', '', 'images-pipe');
