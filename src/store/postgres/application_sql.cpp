@@ -8,13 +8,15 @@
 #include <cstdlib>
 #include <utility>
 
+#include "store/postgres/backoff.hpp"
 #include "store/postgres/wire.hpp"
 
 namespace pawl::postgres {
 namespace {
 
-/// How often a statement that met a deadlock is run again.
-constexpr int kAttempts = 3;
+/// How often statements that meet a deadlock are run, and how long they may pause in all.
+constexpr int kAttempts = 5;
+constexpr Duration kPauses = std::chrono::minutes(1);
 
 std::string shown(const std::string& text) { return text.size() <= 120 ? text : text.substr(0, 117) + "..."; }
 
@@ -189,10 +191,12 @@ Result<void> ApplicationSql::run(Connection& db, std::span<const Sql> statements
     PAWL_TRY(auto text, prepare(sql, allow));
     texts.push_back(std::move(text));
   }
+  Backoff pause(kPauses);
   for (int i = 1;; ++i) {
     auto done = attempt(db, statements, texts);
     if (done || done.error().code() != Code::rolled_back) return done;
-    if (i == kAttempts) return fail(failure(done.error(), statements.front().text));
+    // Whom they have met goes first; without a pause they could have its lock again before it wakes up.
+    if (i == kAttempts || !pause.again()) return fail(failure(done.error(), statements.front().text));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "store/postgres/backoff.hpp"
 #include "store/postgres/writer.hpp"
 
 namespace pawl::postgres {

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "store/postgres/backoff.hpp"
+
 namespace pawl::postgres {
 namespace {
 

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <array>
-#include <random>
-#include <thread>
+
+#include "store/postgres/backoff.hpp"
 
 namespace pawl::postgres {
 namespace {
@@ -36,18 +36,6 @@ Error locked(const std::string& pid, const std::string& host, const std::string&
 }
 
 }  // namespace
-
-Backoff::Backoff(Duration patience) : end_(std::chrono::steady_clock::now() + patience) {}
-
-bool Backoff::again() {
-  const auto now = std::chrono::steady_clock::now();
-  if (now >= end_) return false;
-  static thread_local std::minstd_rand random{std::random_device{}()};
-  std::uniform_int_distribution<std::int64_t> jitter(next_.count() / 2, next_.count());
-  std::this_thread::sleep_until(std::min(end_, now + Duration(jitter(random))));
-  next_ = std::min<Duration>(next_ * 2, std::chrono::milliseconds(500));
-  return true;
-}
 
 Ownership::Ownership(const PostgresOptions& options, const Names& names)
     : options_(options), names_(names), me_(make_incarnation()), host_(host_name()) {}

@@ -73,16 +73,4 @@ class Ownership {
   std::atomic<std::int64_t> valid_until_ = 0;  ///< by the clock that goes on while the machine sleeps
 };
 
-/// Waits a little longer each time, with jitter, until the patience is used up.
-class Backoff {
- public:
-  explicit Backoff(Duration patience);
-  /// Waits; false where the time is over.
-  bool again();
-
- private:
-  std::chrono::steady_clock::time_point end_;
-  Duration next_ = std::chrono::milliseconds(10);
-};
-
 }  // namespace pawl::postgres

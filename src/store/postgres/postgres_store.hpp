@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "store/postgres/backoff.hpp"
 #include "store/postgres/keeper.hpp"
 #include "store/postgres/ownership.hpp"
 #include "store/postgres/reader.hpp"
