@@ -52,16 +52,22 @@ Error bad_escape(std::string_view where) {
           fmt::format("the {} has a % that does not begin an escape such as %2F", where)};
 }
 
+/// What stands before the first mark, and what behind it; all and nothing where there is none.
+std::pair<std::string_view, std::string_view> split(std::string_view text, char mark) {
+  const auto at = text.find(mark);
+  if (at == std::string_view::npos) return {text, {}};
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
 Result<void> parse_query(http::Request& request, const http::Route& route) {
   std::string_view rest = request.query;
   while (!rest.empty()) {
-    const auto end = std::min(rest.find('&'), rest.size());
-    const auto item = rest.substr(0, end);
-    rest = rest.substr(std::min(end + 1, rest.size()));
+    const auto [item, others] = split(rest, '&');
+    rest = others;
     if (item.empty()) continue;
-    const auto equals = std::min(item.find('='), item.size());
-    auto name = decode_percent(item.substr(0, equals), true);
-    auto value = decode_percent(item.substr(std::min(equals + 1, item.size())), true);
+    const auto [before, behind] = split(item, '=');
+    auto name = decode_percent(before, true);
+    auto value = decode_percent(behind, true);
     if (!name || !value) return fail(bad_escape("query"));
     const auto known = std::ranges::find(route.query, *name, &http::Parameter::name);
     if (known == route.query.end()) {
