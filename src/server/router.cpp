@@ -179,12 +179,17 @@ void RouteCounters::note(int status, Duration taken) {
 Router::Router(Runtime& runtime, std::size_t workers, Logger log)
     : runtime_(runtime),
       log_(std::move(log)),
-      workers_(runtime.open_workers("http", {.threads = std::max<std::size_t>(workers, 1), .queue = 1024})) {}
+      workers_(runtime.open_workers("http", {.threads = std::max<std::size_t>(workers, 1), .queue = 1024})) {
+  // Shared with the last request, because the router may be gone before that one has told it.
+  const auto told = std::make_shared<std::promise<void>>();
+  none_runs_ = told->get_future();
+  running_ = std::shared_ptr<void>(nullptr, [told](std::nullptr_t) { told->set_value(); });
+}
 
 Router::~Router() {
   workers_.reset();
-  std::unique_lock lock(running_.mutex);
-  running_.none.wait(lock, [&] { return running_.count == 0; });
+  running_.reset();
+  none_runs_.wait();
 }
 
 Result<void> Router::add(http::Route route) {
@@ -268,18 +273,6 @@ Result<void> Router::prepare(http::Request& request, const http::Route& route) c
   return check_body(request, route);
 }
 
-/// Something that counts as running until it is destroyed, whether the answer was given or dropped.
-std::shared_ptr<void> Router::begin() {
-  const std::lock_guard lock(running_.mutex);
-  ++running_.count;
-  return {nullptr, [this](std::nullptr_t) {
-            // Under the lock, because the router may be gone as soon as the last one is counted.
-            const std::lock_guard counting(running_.mutex);
-            --running_.count;
-            running_.none.notify_all();
-          }};
-}
-
 void Router::handle(http::Request request, std::move_only_function<void(http::Response)> reply) {
   const auto begun = runtime_.instant();
   auto match = find(request);
@@ -299,7 +292,7 @@ void Router::handle(http::Request request, std::move_only_function<void(http::Re
   const auto prepared = prepare(request, entry.route);
   const auto held = std::make_shared<http::Request>(std::move(request));
   const bool audited = audit_ && entry.route.audited && entry.route.method != http::Method::get;
-  auto finish = [this, &entry, ticket = begin(), begun, audited, held,
+  auto finish = [this, &entry, ticket = running_, begun, audited, held,
                  reply = std::move(reply)](Result<http::Response> outcome) mutable {
     if (!outcome && status_of(outcome.error().code()) == 500) {
       log_.error("a request failed", {{"route", entry.route.id}, {"error", outcome.error().to_string()}});

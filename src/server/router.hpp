@@ -5,11 +5,10 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -89,18 +88,12 @@ class Router {
   Result<Match> find(const http::Request& request) const;
   Error no_route(const http::Request& request) const;
   Result<void> prepare(http::Request& request, const http::Route& route) const;
-  std::shared_ptr<void> begin();
   void run(const Entry& entry, const std::shared_ptr<http::Request>& request, http::Reply reply);
-
-  struct Running {
-    std::mutex mutex;
-    std::condition_variable none;
-    std::size_t count = 0;
-  };
 
   Runtime& runtime_;
   Logger log_;
-  Running running_;
+  std::shared_ptr<void> running_;  // every request that runs holds it, whether it is answered or dropped
+  std::future<void> none_runs_;
   std::vector<Entry> entries_;
   RouteCounters unmatched_;
   RouteCounters fallen_back_;
