@@ -140,7 +140,7 @@ export default (place, host) => {
     name.title = image.bucket ? `s3://${image.bucket}/${image.s3_key}` : image.s3_key;
     const pipeline = make('td');
     pipeline.append(pipe(image, host));
-    const actions = make('td');
+    const actions = make('td', '', 'end');
     const [label, path] = active ? ['Deactivate', '/deactivate'] : ['Activate', '/activate'];
     actions.append(act(label, path, 'POST', image));
     row.append(
