@@ -7,6 +7,7 @@ target_include_directories(pawl_command PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_compile_definitions(pawl_command PRIVATE PAWL_VERSION="${PROJECT_VERSION}")
 target_link_libraries(pawl_command PRIVATE pawl pawl_server pawl_images pawl_workers CLI11::CLI11 fmt::fmt
                       OpenSSL::SSL OpenSSL::Crypto)
+target_precompile_headers(pawl_command PRIVATE ${pawl_precompiled})
 # The manual page and the completions are written by the command that they describe.
 set(pawl_manual_dir ${PROJECT_BINARY_DIR}/manual)
 file(MAKE_DIRECTORY ${pawl_manual_dir})

@@ -11,4 +11,5 @@ target_include_directories(pawl_server PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_compile_definitions(pawl_server PRIVATE PAWL_VERSION="${PROJECT_VERSION}")
 target_link_libraries(pawl_server PUBLIC pawl PRIVATE fmt::fmt OpenSSL::SSL OpenSSL::Crypto ZLIB::ZLIB yaml-cpp
                       sodium)
+target_precompile_headers(pawl_server PRIVATE ${pawl_precompiled})
 include(cmake/dashboard.cmake)

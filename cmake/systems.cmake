@@ -8,8 +8,8 @@ add_library(pawl_images STATIC ${pawl_images_sources})
 target_include_directories(pawl_images PUBLIC ${PROJECT_SOURCE_DIR}/systems PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(pawl_images PUBLIC pawl pawl_server PRIVATE fmt::fmt Boost::json OpenSSL::Crypto CURL::libcurl
                       LibArchive::LibArchive)
+target_precompile_headers(pawl_images PRIVATE ${pawl_precompiled})
 
-pkg_check_modules(libmosquitto REQUIRED IMPORTED_TARGET libmosquitto)
 # The shim of a process is a program of its own and must stay small: one is there for each process.
 file(GLOB_RECURSE pawl_workers_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/systems/workers/*.cpp)
 set(pawl_shim_sources ${pawl_workers_sources})
@@ -19,6 +19,7 @@ add_library(pawl_workers STATIC ${pawl_workers_sources})
 target_include_directories(pawl_workers PUBLIC ${PROJECT_SOURCE_DIR}/systems PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(pawl_workers PUBLIC pawl pawl_server PRIVATE fmt::fmt OpenSSL::Crypto CURL::libcurl yaml-cpp
                       PkgConfig::libmosquitto)
+target_precompile_headers(pawl_workers PRIVATE ${pawl_precompiled})
 
 add_executable(pawl_shim ${pawl_shim_sources})
 set_target_properties(pawl_shim PROPERTIES OUTPUT_NAME pawl-shim RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
