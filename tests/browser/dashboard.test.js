@@ -168,6 +168,23 @@ test('a change is seen live, without a reload', async () => {
   assert.equal(await admin.evaluate(() => window.mark), 'still the same page');
 });
 
+test('a change that comes before the page listens is seen, too', async () => {
+  const url = await makeOrder('early');
+  let listen;
+  const changed = new Promise((go) => (listen = go));
+  await admin.route(/\/v1\/events\?.*key=early/, async (route) => {
+    await changed;
+    await route.continue();
+  });
+  await admin.goto(url);
+  const newest = admin.getByRole('list', { name: 'History' }).getByRole('listitem').first();
+  await newest.getByText('Begun', { exact: true }).waitFor();
+  await api('POST', '/v1/instances/demo_order/early/events', { event: 'Cancel', payload: { reason: 'before' } });
+  listen();
+  await newest.getByText('Cancel', { exact: true }).waitFor();
+  await admin.unroute(/\/v1\/events\?.*key=early/);
+});
+
 test('the overview counts and the diagram move by themselves', async () => {
   await admin.goto(server.url);
   const entries = async () => Number((await admin.locator('.facts dd').first().textContent()).replace(/\D/g, ''));

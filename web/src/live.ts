@@ -300,7 +300,8 @@ export function useResource<T>(key: string, load: (signal: AbortSignal) => Promi
   };
 }
 
-/** Calls when the log tells of something that fits. Where no filter holds exactly what is wanted, `fits` chooses. */
+/** Calls when the log tells of something that fits, and when listening begins: what happened between loading and that
+    is told by nobody. Where no filter holds exactly what is wanted, `fits` chooses. */
 export function useLog(filter: Filter, changed: () => void, fits: (entry: LogEntry) => boolean = () => true): void {
   const handlers = useRef({ changed, fits });
   handlers.current = { changed, fits };
@@ -309,6 +310,7 @@ export function useLog(filter: Filter, changed: () => void, fits: (entry: LogEnt
     () =>
       followLog(filter, {}, {
         entry: (entry) => handlers.current.fits(entry) && handlers.current.changed(),
+        status: (status) => status === 'live' && handlers.current.changed(),
         skipped: () => handlers.current.changed(),
       }),
     [machine, key],
