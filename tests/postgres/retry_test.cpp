@@ -166,9 +166,14 @@ TEST(ServerRestart, ACommitIsNotAcknowledgedWhileItsStandbyLacksIt) {
   wait_until(place, waits + backend, "1");
   // Somebody cancels the wait: the server answers as if all were well, with a warning.
   place.sql("SELECT pg_cancel_backend(" + backend + ")");
-  // So the owner raises its epoch, which waits for the standby in turn.
+  // So the owner raises its epoch, which waits for the standby in turn, or for the lease's renewal that does.
   wait_until(place, "SELECT count(*) FROM pawl.log", "1");
-  wait_until(place, waits + backend, "1");
+  wait_until(
+      place,
+      "SELECT count(*) FROM pg_stat_activity WHERE (wait_event = 'SyncRep' OR wait_event_type = 'Lock') "
+      "AND pid = " +
+          backend,
+      "1");
   EXPECT_EQ(commit.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
   server.change("synchronous_standby_names", "");
   const auto done = commit.get();
