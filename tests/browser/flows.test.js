@@ -202,7 +202,7 @@ test("the diagram of a flow's machine shows where it begins, and its events in f
   assert.deepEqual(await rows.filter({ hasText: 'Watch' }).locator('.outcome').allTextContents(), ['stays']);
   // The list of pages shows where one is, however long it is.
   await admin.reload();
-  await admin.waitForFunction(() => document.querySelector('nav [aria-current]')?.getBoundingClientRect().bottom < document.querySelector('nav').getBoundingClientRect().bottom);
+  await admin.waitForFunction(() => document.querySelector('nav [aria-current]')?.getBoundingClientRect().bottom < document.querySelector('nav')?.getBoundingClientRect().bottom);
 });
 
 test('filters and pages of the list are kept in the address', async () => {
