@@ -29,10 +29,11 @@ struct Lease {
 
 struct ClaimedWork {
   Lease lease;
-  std::string work;     ///< its name
-  std::string payload;  ///< JSON
-  std::string data;     ///< of the instance when the attempt began, JSON
-  Duration duration{};  ///< the next heartbeat must come within it
+  std::string work;        ///< its name
+  std::string request_id;  ///< see `WorkContext::request_id`
+  std::string payload;     ///< JSON
+  std::string data;        ///< of the instance when the attempt began, JSON
+  Duration duration{};     ///< the next heartbeat must come within it
 };
 
 struct LeaseStatus {

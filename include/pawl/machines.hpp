@@ -38,15 +38,17 @@ struct Instance;
 /// What a work handler is told. Valid during the call.
 struct WorkContext {
   std::string_view machine;
+  std::string_view origin{};  ///< the machine's oldest name (see `formerly`); empty: it was never renamed
   std::string_view key;
   std::string_view work;        ///< the name of the work
-  std::int64_t number = 0;      ///< names this piece of work among all of the instance
+  std::int64_t number = 0;      ///< names this piece of work in the whole store, for ever
   std::uint32_t attempt = 1;    ///< counts executions, interrupted ones included
   std::string_view data{};      ///< the instance's data when the attempt began, as JSON
   const void* value = nullptr;  ///< what `data` is the text of, where the machine's data is at hand
   std::stop_token stop;         ///< set when the work is cancelled, out of time, or the engine stops
 
-  /// The same for every attempt at this work: what makes a call to the outside idempotent.
+  /// The same for every attempt at this work, also over releases that rename its machine, and never again
+  /// for other work: what makes a call to the outside idempotent.
   std::string request_id() const;
 };
 

@@ -197,16 +197,12 @@ void Flows::claim(std::string_view flow, std::vector<std::string> steps, Duratio
                      auto& work = **claimed;
                      auto data = decode<RunData>(work.data);
                      if (!data) return done(fail(std::move(data).error()));
-                     const WorkContext context{.machine = work.lease.machine,
-                                               .key = work.lease.key,
-                                               .work = work.work,
-                                               .number = work.lease.number};
                      done(ClaimedStep{.lease = work.lease,
                                       .run = std::move(data->run),
                                       .step = work.work,
                                       .request = std::move(data->request.text),
                                       .response = std::move(data->response.text),
-                                      .request_id = context.request_id(),
+                                      .request_id = std::move(work.request_id),
                                       .duration = work.duration});
                    });
 }

@@ -8,7 +8,9 @@
 
 namespace pawl {
 
-std::string WorkContext::request_id() const { return fmt::format("{}/{}#{}", machine, key, number); }
+std::string WorkContext::request_id() const {
+  return fmt::format("{}/{}#{}", origin.empty() ? machine : origin, key, number);
+}
 
 Machines& Machines::add_work(std::string_view machine, std::string name, Work work) {
   const auto found =

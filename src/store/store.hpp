@@ -192,6 +192,11 @@ class Store {
   /// Whether this owner is still the owner, as far as it can know without asking: what it keeps in memory may
   /// be served only while it is. Cheap; from any thread. Error: `store_fenced`.
   virtual Result<void> still_owner() const { return {}; }
+  /// Whether `still_owner` may change by itself, because ownership is a lease.
+  virtual bool is_leased() const { return false; }
+  /// Whether this owner writes nothing any more, whatever happens: the store failed, or another owner has
+  /// taken over. A lease that has run out may come back and is neither. From any thread.
+  virtual bool has_ended() const { return false; }
 
   // Reading, from any thread.
 

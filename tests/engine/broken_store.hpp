@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernel/engine/open_engine.hpp"
 #include "store/store.hpp"
 
 namespace pawl::test {
@@ -83,19 +84,56 @@ class AcknowledgesBeforeCommit final : public StoreAround {
   bool behind_ = false;
 };
 
+/// What happens to the lease of `Leased`.
+struct LeaseFate {
+  bool lapsed = false;  // it has run out, and may come back
+  bool ended = false;   // another owner has taken over
+};
+
 /// One whose lease may run out before anybody has noticed.
 class Leased final : public StoreAround {
  public:
-  Leased(std::unique_ptr<Store> inside, const bool& lapsed)
-      : StoreAround(std::move(inside)), lapsed_(lapsed) {}
+  Leased(std::unique_ptr<Store> inside, const LeaseFate& fate)
+      : StoreAround(std::move(inside)), fate_(fate) {}
 
+  bool is_leased() const override { return true; }
+  bool has_ended() const override { return fate_.ended; }
   Result<void> still_owner() const override {
-    if (lapsed_) return fail(Code::store_fenced, "the lease has run out");
+    if (fate_.ended) return fail(Code::store_fenced, "another owner has taken over");
+    if (fate_.lapsed) return fail(Code::store_fenced, "the lease has run out");
     return {};
   }
 
  private:
-  const bool& lapsed_;
+  const LeaseFate& fate_;
 };
+
+/// One that cannot be read for a while.
+class Unreadable final : public StoreAround {
+ public:
+  Unreadable(std::unique_ptr<Store> inside, const std::optional<Code>& why)
+      : StoreAround(std::move(inside)), why_(why) {}
+
+  Result<std::optional<Entry>> head_entry(const InstanceId& id, Seq seq) override {
+    if (why_) return fail(*why_, "cannot be read at present");
+    return inside_->head_entry(id, seq);
+  }
+  Result<std::optional<StoredRequest>> find_request(const std::array<std::uint8_t, 16>& id) override {
+    if (why_) return fail(*why_, "cannot be read at present");
+    return inside_->find_request(id);
+  }
+
+ private:
+  const std::optional<Code>& why_;
+};
+
+/// Opens a store inside another one, for `Beginning::opener`.
+template <class Around, class Fate>
+StoreOpener opens(const Fate& fate) {
+  return [&fate](Runtime& runtime, const EngineOptions& options) -> Result<std::unique_ptr<Store>> {
+    PAWL_TRY(auto store, open_store(runtime, options));
+    return std::make_unique<Around>(std::move(store), fate);
+  };
+}
 
 }  // namespace pawl::test

@@ -290,23 +290,18 @@ TEST_F(EngineTest, OneThatIsChangedByTheBatchThatCreatedItIsListedWhereItWasCrea
 }
 
 TEST(EngineLease, NothingIsReadOnceTheLeaseHasRunOut) {
-  bool lapsed = false;
-  const auto open_leased = [&](Runtime& runtime,
-                               const EngineOptions& options) -> Result<std::unique_ptr<Store>> {
-    PAWL_TRY(auto store, open_store(runtime, options));
-    return std::make_unique<Leased>(std::move(store), lapsed);
-  };
-  World world(counters, {}, {.opener = open_leased});
+  LeaseFate fate;
+  World world(counters, {}, {.opener = opens<Leased>(fate)});
   ASSERT_TRUE(world->create<counter>("c"));
   auto subscription = world->subscribe("begin").value();
-  lapsed = true;
+  fate.lapsed = true;
   EXPECT_EQ(code_of(world->get<counter>("c")), Code::store_fenced);
   EXPECT_EQ(code_of(world->list({})), Code::store_fenced);
   EXPECT_EQ(code_of(world->history("counter", "c")), Code::store_fenced);
   EXPECT_EQ(code_of(world->ephemerals("counter", "c")), Code::store_fenced);
   EXPECT_EQ(code_of(world->query({.text = "SELECT 1"})), Code::store_fenced);
   EXPECT_EQ(code_of(subscription.poll()), Code::store_fenced);
-  lapsed = false;
+  fate.lapsed = false;
   EXPECT_EQ(subscription.poll().value().size(), 1U) << "a lease that was renewed after all";
 }
 

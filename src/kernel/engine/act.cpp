@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kernel/engine/core.hpp"
+#include "kernel/engine/error_class.hpp"
 
 namespace pawl {
 namespace {
@@ -100,10 +101,9 @@ void EngineCore::deliver(const InstanceId& sender, std::uint16_t machine, const 
        .done =
            [this, sender, machine, number = message.number](const Result<std::vector<Instance>>& outcome) {
              if (outcome) return acknowledge(sender, machine, number, std::nullopt);
-             const auto code = outcome.error().code();
-             const bool undecided =
-                 code == Code::stopped || code == Code::store_poisoned || code == Code::outcome_unknown;
-             if (!undecided) acknowledge(sender, machine, number, outcome.error());
+             // Anything else decided nothing: it is delivered again when the store is opened again.
+             if (classify(outcome.error().code()) == ErrorClass::refusal)
+               acknowledge(sender, machine, number, outcome.error());
            },
        .internal = true});
 }
@@ -173,6 +173,45 @@ void EngineCore::end_watching(const Error& why) {
   }
 }
 
+/// This engine commits nothing any more: those who wait are told, and what runs is asked to stop, because
+/// another owner may have begun to do the same.
+void EngineCore::end_serving(const Error& why) {
+  end_waiting(why);
+  end_watching(why);
+  for (auto& [key, running] : running_) running.stop.request_stop();
+}
+
+/// While somebody waits or something runs, the lane looks whether this is still the owner: an owner that
+/// commits nothing would not learn otherwise that another one has taken over.
+void EngineCore::watch_ownership() {
+  if (!leased_ || ownership_watched_.exchange(true)) return;
+  post([this] { lane_->after(kPause, [this] { check_ownership(); }); });
+}
+
+void EngineCore::check_ownership() {
+  ownership_watched_ = false;
+  if (poisoned_) return;
+  const auto owner = store_->still_owner();
+  if (!owner && store_->has_ended()) {
+    poisoned_ = owner.error();
+    options_.log.error("another owner has taken over", {{"error", owner.error().to_string()}});
+    return end_serving(*poisoned_);
+  }
+  if (!owner) {
+    // The lease has run out and may be prolonged yet. Nobody is told anything meanwhile, also not that
+    // nothing has happened.
+    end_watching(owner.error());
+    const std::lock_guard lock(waiters_mutex_);
+    for (const auto& [after, gate] : entry_waiters_) gate->open();
+    for (const auto& [id, waiter] : state_waiters_) waiter.gate->open();
+  }
+  const bool busy = [&] {
+    const std::lock_guard lock(waiters_mutex_);
+    return !watchers_.empty() || !running_.empty() || !entry_waiters_.empty() || !state_waiters_.empty();
+  }();
+  if (busy) watch_ownership();
+}
+
 /// Calls back when the instance is in one of these states, or finished.
 void EngineCore::watch_state(std::string_view machine, std::string_view key, std::vector<std::string> states,
                              std::optional<Duration> timeout, WatchDone done) {
@@ -183,6 +222,7 @@ void EngineCore::watch_state(std::string_view machine, std::string_view key, std
     const auto* head = heads_.find(id);
     if (head == nullptr) return watcher->done(fail(Code::unknown_instance, "there is no such instance"));
     if (poisoned_) return watcher->done(fail(*poisoned_));
+    if (const auto owner = store_->still_owner(); !owner) return watcher->done(fail(owner.error()));
     if (is_reached(head->machine, head->state, watcher->states)) {
       auto instance = to_instance(*head);
       if (!instance.data.empty()) return watcher->done(std::move(instance));
@@ -193,6 +233,7 @@ void EngineCore::watch_state(std::string_view machine, std::string_view key, std
     }
     watcher->number = ++last_watcher_;
     const auto place = watchers_.emplace(id, std::move(*watcher));
+    watch_ownership();
     if (!timeout) return;
     place->second.patience = lane_->after(*timeout, [this, id, number = place->second.number] {
       auto [impatient, end] = watchers_.equal_range(id);

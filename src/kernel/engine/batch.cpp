@@ -6,28 +6,24 @@
 #include <array>
 
 #include "kernel/engine/core.hpp"
+#include "kernel/engine/error_class.hpp"
 #include "pawl/assert.hpp"
 #include "pawl/codec.hpp"
 
 namespace pawl {
-
-/// A refusal by the store concerns one transaction; after any other error the open batch is gone.
-bool EngineCore::is_refusal(Code code) {
-  return code == Code::sql_refused || code == Code::sql_failed || code == Code::row_expectation_failed ||
-         code == Code::too_large || code == Code::request_id_reused || code == Code::invalid_argument;
-}
 
 void EngineCore::enqueue(Request request, bool here) {
   // Destroyed here, outside of the lock: what a caller's thread allocated is freed best by a caller's thread.
   std::array<Request, 2> spent;
   std::unique_lock lock(queue_mutex_);
   const bool refused = !request.internal && waiting_ >= options_.queue;
-  if (stopped_ || refused) {
+  const bool stopped = stopped_;
+  if (stopped || refused) {
     lock.unlock();
     if (!request.done) return;
-    request.done(stopped_ ? fail(Code::stopped, "the engine is stopping and takes no new requests")
-                          : fail(Code::overloaded, fmt::format("{} requests wait already", options_.queue),
-                                 {{"limit", std::to_string(options_.queue)}}));
+    request.done(stopped ? fail(Code::stopped, "the engine is stopping and takes no new requests")
+                         : fail(Code::overloaded, fmt::format("{} requests wait already", options_.queue),
+                                {{"limit", std::to_string(options_.queue)}}));
     return;
   }
   queue_.push_back(std::move(request));
@@ -170,12 +166,13 @@ void EngineCore::decide_batch(Batch& batch, std::span<Request> requests) {
     }
     if (store_->wants_help()) ask_for_help();
     const auto code = outcome ? std::nullopt : std::optional(outcome.error().code());
+    const bool transient = code && !poisoned_ && classify(*code) == ErrorClass::transient;
     if (batch.lost) {
       const auto error = outcome.error();
       batch.answers.push_back({&request, std::move(outcome)});
       fail_batch(batch, error);
       batch.reset(requests.size());
-    } else if ((code == Code::store_io || (!poisoned_ && !owner)) && request.internal) {
+    } else if (transient && request.internal) {
       // The instance's data could not be read, or a lease has run out and may be prolonged yet; what the
       // engine itself wants is not lost by that.
       again_later(std::move(request));
@@ -261,6 +258,7 @@ Result<void> EngineCore::commit_batch(Batch& batch) {
   batch_sizes_.count(static_cast<double>(batch.entries));
   transitions_ += batch.entries;
   ++commits_;
+  pause_ = kPause;
   return {};
 }
 
@@ -274,8 +272,7 @@ void EngineCore::fail_batch(Batch& batch, const Error& error) {
         fenced ? error
                : Error(Code::store_poisoned, "the store failed and must be reopened: " + error.to_string());
     options_.log.error("store poisoned", {{"error", error.to_string()}});
-    end_waiting(*poisoned_);
-    end_watching(*poisoned_);
+    end_serving(*poisoned_);
   }
   forget_permits(batch.reserved);
   // A store that was poisoned before took nothing of this batch.
@@ -294,13 +291,17 @@ void EngineCore::fail_batch(Batch& batch, const Error& error) {
   if (goes_on) restore_ephemerals(std::move(batch.ephemerals));
 }
 
-/// All together and in their order, so that work which ended before a deadline still goes before it.
+/// All together and in their order, so that work which ended before a deadline still goes before it. The
+/// pauses grow until something is committed again.
 void EngineCore::again_later(Request request) {
+  constexpr Duration kMost = std::chrono::seconds(30);
+  PAWL_ASSERT(request.internal, "only what the engine itself wants is tried again");
   postponed_.push_back(std::move(request));
   if (postponed_.size() > 1) return;
-  lane_->after(kPause, [this] {
+  lane_->after(pause_, [this] {
     for (auto& again : std::exchange(postponed_, {})) enqueue(std::move(again));
   });
+  pause_ = std::min(2 * pause_, kMost);
 }
 
 /// The outcome of an earlier transaction with the same request id, if there is one.
@@ -383,7 +384,8 @@ Result<void> EngineCore::check_partition() const {
 Result<Decided> EngineCore::decide_or_refuse(Batch& batch, Request& request) {
   auto outcome = decide_request(batch, request);
   if (outcome || !request.internal || request.targets.size() != 1) return outcome;
-  if (!is_refusal(outcome.error().code()) || !refuse(request.targets.front().happening, outcome.error()))
+  if (classify(outcome.error().code()) != ErrorClass::refusal ||
+      !refuse(request.targets.front().happening, outcome.error()))
     return outcome;
   return decide_request(batch, request);
 }
@@ -398,6 +400,7 @@ Result<void> EngineCore::decide_targets(const Batch& batch, const Request& reque
     }
     PAWL_TRY(auto draft, draft_of(batch, target));
     PAWL_TRY(auto change, decide(registry_, draft, target.happening, log_time()));
+    if (change) last_at_ = std::max(last_at_, draft.at);
     staged_.drafts.push_back(std::move(draft));
     staged_.changes.push_back(std::move(change));
   }
@@ -425,11 +428,13 @@ Result<Decided> EngineCore::decide_request(Batch& batch, Request& request) {
   for (std::size_t i = 0; i < staged.size(); ++i) {
     if (changes[i]) reserve_permits(batch, staged[i], *changes[i]);
   }
-  auto first = write(request);
+  // What cannot be encoded is refused before the store sees anything of it.
+  auto encoded = encode_extras();
+  auto first = encoded ? write(request) : Result<Seq>(fail(std::move(encoded).error()));
   if (!first) {
     forget_permits(std::span(batch.reserved).subspan(reserved_before));
     batch.reserved.resize(reserved_before);
-    batch.lost = !is_refusal(first.error().code());
+    batch.lost = classify(first.error().code()) != ErrorClass::refusal;
     return fail(std::move(first).error());
   }
 
@@ -449,19 +454,27 @@ Result<Decided> EngineCore::decide_request(Batch& batch, Request& request) {
   return decided;
 }
 
+Result<void> EngineCore::encode_extras() {
+  auto& [staged, changes, entries, extras] = staged_;
+  extras.clear();
+  extras.resize(staged.size());
+  for (std::size_t i = 0; i < staged.size(); ++i) {
+    if (!changes[i] || staged[i].extras.empty()) continue;
+    auto text = encode(staged[i].extras);
+    if (!text) return fail(Code::invalid_argument, text.error().message());
+    extras[i] = *std::move(text);
+  }
+  return {};
+}
+
 Result<Seq> EngineCore::write(const Request& request) {
   auto& [staged, changes, entries, extras] = staged_;
   entries.clear();
-  extras.clear();
-  extras.resize(staged.size());
   std::vector<Sql> sql = request.sql;
   for (std::size_t i = 0; i < staged.size(); ++i) {
     if (!changes[i]) continue;
     const auto& draft = staged[i];
     const auto& change = *changes[i];
-    if (!draft.extras.empty()) {
-      PAWL_TRY(extras[i], encode(draft.extras));
-    }
     const bool begins = change.kind == EntryKind::created;
     entries.push_back({.id = draft.id,
                        .kind = change.kind,
@@ -509,6 +522,7 @@ void EngineCore::publish(Batch& batch) {
   durable_seq_ = store_->info().last;
   for (const auto& item : acted)
     act(item.id, item.machine, item.before.get(), heads_.find(item.id)->extras.get());
+  release_unused(batch);
   wake_timers();
   wake_readers(batch);
   wake_watchers(batch);

@@ -93,6 +93,12 @@ void EngineCore::hand_out(const WorkKey& key, std::uint16_t machine, const WorkR
       ClaimedWork{.lease = {std::string(registry_.machine_name(machine)),
                             std::string(heads_.find(key.first)->key.view()), work.number, work.attempt},
                   .work = work.name,
+                  .request_id = WorkContext{.machine = registry_.machine_name(machine),
+                                            .origin = registry_.origin(machine),
+                                            .key = heads_.find(key.first)->key.view(),
+                                            .work = work.name,
+                                            .number = work.number}
+                                    .request_id(),
                   .payload = work.payload,
                   .data = std::string(data.text()),
                   .duration = *handler_of(machine, work.name)->options.lease});

@@ -186,6 +186,10 @@ void EngineCore::close() {
                  std::make_move_iterator(taken_.begin() + static_cast<std::ptrdiff_t>(taken_position_)),
                  std::make_move_iterator(taken_.end()));
   taken_.clear();
+  // Those that were postponed came before all others.
+  waiting.insert(waiting.begin(), std::make_move_iterator(postponed_.begin()),
+                 std::make_move_iterator(postponed_.end()));
+  postponed_.clear();
   for (auto& request : waiting) {
     if (request.done) request.done(fail(Code::stopped, "the engine stopped"));
   }

@@ -246,7 +246,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Result<Draft> draft_of(const Batch& batch, const Target& target);
   Result<void> decide_targets(const Batch& batch, const Request& request);
   Result<Seq> write(const Request& request);
-  static bool is_refusal(Code code);
+  Result<void> encode_extras();
   Result<void> commit_batch(Batch& batch);
   void publish(Batch& batch);
   void fail_batch(Batch& batch, const Error& error);
@@ -270,11 +270,15 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   bool is_reached(std::uint16_t machine, std::uint16_t state, const std::vector<std::string>& states) const;
   void end_waiting(const Error& why);
   void end_watching(const Error& why);
+  void end_serving(const Error& why);
+  void watch_ownership();
+  void check_ownership();
 
   // Work (work.cpp).
   void act_on_work(const InstanceId& id, std::uint16_t machine, const WorkRecord* older,
                    const WorkRecord& work);
   void start_work(const InstanceId& id, std::uint16_t machine, const WorkRecord& work);
+  void start_later(const WorkKey& key, std::uint16_t machine, std::uint32_t attempt);
   static Result<Reply> run_handler(const WorkHandler& run, const WorkContext& context,
                                    std::string_view payload);
   void hand_back(Returned returned);
@@ -297,6 +301,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   enum class Pools : std::uint8_t { all, own };  // own: those of work that names none
   void forget_permits(std::span<const WorkKey> keys, Pools which = Pools::all);
   void granted(const PermitChanges& changes);
+  void release_unused(const Batch& batch);
   void begin_attempt(const WorkKey& key);
   void not_begun(const WorkKey& key);
   const Machines::Work* handler_of(std::uint16_t machine, std::string_view work) const;
@@ -341,6 +346,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   OpenReport report_;
   std::unique_ptr<Store> store_;
   std::string incarnation_;  // of the store, as long as it is open
+  bool leased_ = false;      // the store's ownership is a lease
 
   mutable std::mutex queue_mutex_;
   std::vector<Request> queue_;
@@ -379,6 +385,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Time last_at_{};
   std::optional<Error> poisoned_;
   std::vector<Request> postponed_;  // the engine's own, until the disk has room or can be read
+  Duration pause_ = kPause;         // how long the next ones of them wait
   TimerQueue timers_;
   std::optional<TimerId> timer_wake_;
   std::optional<Instant> timer_wake_at_;
@@ -415,6 +422,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::atomic<std::size_t> running_count_{0};
   std::atomic<bool> checkpoint_scheduled_{false};
   std::atomic<bool> help_scheduled_{false};
+  std::atomic<bool> ownership_watched_{false};
   bool retention_scheduled_ = false;
   mutable std::shared_mutex closing_mutex_;  // a subscription may outlive the engine, and with it the store
 

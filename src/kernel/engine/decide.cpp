@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "kernel/utf8.hpp"
 #include "pawl/assert.hpp"
 #include "pawl/codec.hpp"
 
@@ -18,7 +19,7 @@ using Decision = Result<std::optional<Change>>;
 class Decider {
  public:
   Decider(const Registry& registry, Draft& draft, Time now)
-      : registry_(registry), draft_(draft), now_(now), extras_(std::move(draft.extras)) {}
+      : registry_(registry), draft_(draft), now_(now), newest_(now), extras_(std::move(draft.extras)) {}
 
   Decision operator()(const CreateInstance& create);
   Decision operator()(const SendEvent& send);
@@ -38,10 +39,12 @@ class Decider {
   Result<void> check_alive() const;
   Result<void> check_new(const CreateInstance& create) const;
   Result<void> take_event(std::size_t event, const void* typed, std::string_view payload);
-  Result<void> collect(std::vector<effect::Any> effects, std::int64_t version);
-  Result<void> add(effect::SetTimer& set, std::int64_t version);
+  Result<void> collect(std::vector<effect::Any> effects);
+  Result<void> add(effect::SetTimer& set);
   Result<void> add(effect::Work& work);
   Result<void> add(effect::EnterQueue& enter);
+  Result<void> add(effect::Message& message);
+  Result<void> check_text(std::string_view what, std::string_view text) const;
   void stop_work(const effect::StopWork& stop);
   Result<std::size_t> event_of_type(std::string_view type) const;
   bool drop_work(std::int64_t number, std::uint32_t attempt);
@@ -54,10 +57,10 @@ class Decider {
 
   const Registry& registry_;
   Draft& draft_;
-  Time now_;
+  Time now_;     // greater than the time of every entry before
+  Time newest_;  // the greatest time that was given out as a number; the entry's own time
   Extras extras_;
   Change change_;
-  std::int64_t numbers_ = 0;
   std::optional<std::size_t> next_state_;
   std::optional<std::string> next_data_;
   std::shared_ptr<const void> next_value_;
@@ -88,7 +91,7 @@ Result<void> Decider::take_event(std::size_t event, const void* typed, std::stri
     return fail(definition().refuse(step.verdict, draft_.key, draft_.state, event));
   }
   PAWL_TRY(auto collected, effects.take());
-  PAWL_CHECK(collect(std::move(collected), draft_.version + 1));
+  PAWL_CHECK(collect(std::move(collected)));
   next_data_ = std::move(step.data);
   next_value_ = std::move(step.value);
   set_state(step.state);
@@ -110,14 +113,23 @@ void Decider::set_state(std::size_t state) {
   extras_.work.clear();
   extras_.queue.reset();
   change_.new_work.clear();
+  change_.enters_queue = false;
 }
 
-Result<void> Decider::add(effect::SetTimer& set, std::int64_t version) {
+/// Whatever a machine supplies is refused here, where it concerns its own caller alone. A text that cannot be
+/// stored would fail the batch of everybody.
+Result<void> Decider::check_text(std::string_view what, std::string_view text) const {
+  if (is_utf8(text)) return {};
+  return fail(Code::invalid_argument, fmt::format("{}: a {} is not UTF-8", who(), what));
+}
+
+Result<void> Decider::add(effect::SetTimer& set) {
+  PAWL_CHECK(check_text("timer's name", set.name));
   PAWL_TRY(const auto event, event_of_type(set.event.type));
   const auto after = std::clamp(set.after, Duration::zero(), Duration(std::chrono::years(100)));
   std::erase_if(extras_.timers, [&](const TimerRecord& timer) { return timer.name == set.name; });
   extras_.timers.push_back({.name = std::move(set.name),
-                            .generation = version,
+                            .generation = now_.time_since_epoch().count(),
                             .due = now_ + after,
                             .set = now_,
                             .event = definition().events[event].name,
@@ -151,7 +163,9 @@ Result<void> Decider::add(effect::EnterQueue& enter) {
                 fmt::format("{} stands in the line of \"{}\"; it must leave before it enters \"{}\"", who(),
                             extras_.queue->pool, enter.pool));
   }
-  if (!extras_.queue) extras_.queue = QueueRecord{std::move(enter.pool), enter.priority, now_};
+  if (extras_.queue) return {};
+  extras_.queue = QueueRecord{std::move(enter.pool), enter.priority, now_};
+  change_.enters_queue = true;
   return {};
 }
 
@@ -162,21 +176,36 @@ void Decider::stop_work(const effect::StopWork& stop) {
   }
 }
 
-/// A number for work or a message: the version in front keeps it from ever being used again.
+/// A number for work or a message: a log time that was never given out before and never will be again, also
+/// not to an instance of the same key after this one was forgotten. It makes calls to the outside idempotent
+/// and fits into a double.
 Result<std::int64_t> Decider::next_number() {
-  constexpr std::int64_t kPerChange = 1024;
-  if (numbers_ + 1 == kPerChange) {
+  constexpr std::int64_t kPerChange = 1023;
+  if ((newest_ - now_).count() == kPerChange) {
     return fail(Code::too_large,
                 fmt::format("{}: one transition asks for more than {} pieces of work and messages", who(),
-                            kPerChange - 1));
+                            kPerChange));
   }
-  return (draft_.version + 1) * kPerChange + numbers_++;
+  newest_ += Duration(1);
+  return newest_.time_since_epoch().count();
 }
 
-Result<void> Decider::collect(std::vector<effect::Any> effects, std::int64_t version) {
+/// A receiver that does not exist refuses, like one that does not take the event.
+Result<void> Decider::add(effect::Message& message) {
+  PAWL_CHECK(check_text("message's machine", message.machine));
+  PAWL_CHECK(check_text("message's key", message.key));
+  PAWL_CHECK(check_text("message's event", message.event));
+  PAWL_CHECK(check_text("message's payload", message.payload));
+  PAWL_TRY(const auto number, next_number());
+  extras_.outbox.push_back({number, std::move(message.machine), std::move(message.key),
+                            std::move(message.event), std::move(message.payload)});
+  return {};
+}
+
+Result<void> Decider::collect(std::vector<effect::Any> effects) {
   for (auto& any : effects) {
     if (auto* set = std::get_if<effect::SetTimer>(&any)) {
-      PAWL_CHECK(add(*set, version));
+      PAWL_CHECK(add(*set));
     } else if (const auto* clear = std::get_if<effect::ClearTimer>(&any)) {
       std::erase_if(extras_.timers, [&](const TimerRecord& timer) { return timer.name == clear->name; });
     } else if (auto* work = std::get_if<effect::Work>(&any)) {
@@ -189,11 +218,9 @@ Result<void> Decider::collect(std::vector<effect::Any> effects, std::int64_t ver
       PAWL_CHECK(add(*enter));
     } else if (std::holds_alternative<effect::LeaveQueue>(any)) {
       extras_.queue.reset();
+      change_.enters_queue = false;
     } else if (auto* message = std::get_if<effect::Message>(&any)) {
-      // A receiver that does not exist refuses, like one that does not take the event.
-      PAWL_TRY(const auto number, next_number());
-      extras_.outbox.push_back({number, std::move(message->machine), std::move(message->key),
-                                std::move(message->event), std::move(message->payload)});
+      PAWL_CHECK(add(*message));
     } else {
       change_.sql.push_back(std::move(std::get<Sql>(any)));
     }
@@ -214,7 +241,8 @@ Change Decider::record(EntryKind kind, std::string_view event, std::string_view 
   if (next_state_) draft_.state = static_cast<std::uint16_t>(*next_state_);
   draft_.extras = std::move(extras_);
   draft_.version += 1;
-  draft_.at = now_;
+  PAWL_ASSERT(newest_ >= now_ && newest_ > draft_.at, "log time grows with every entry");
+  draft_.at = newest_;
   change_.kind = kind;
   change_.event = event;
   change_.payload = payload;
@@ -323,8 +351,11 @@ Decision Decider::operator()(const FireTimer& fire) {
 Decision Decider::operator()(const BeginWork& begin) {
   const auto work = std::ranges::find(extras_.work, begin.number, &WorkRecord::number);
   if (!draft_.exists || work == extras_.work.end() || work->stop) return std::nullopt;
+  // One that was postponed may come after the attempt that it was meant to begin.
+  if (work->attempt != begin.after) return std::nullopt;
   work->attempt += 1;
   work->not_before.reset();
+  work->failed_at.reset();
   return record_own(EntryKind::work, work->name, fmt::format("{{\"attempt\":{}}}", work->attempt));
 }
 
@@ -347,15 +378,16 @@ Decision Decider::operator()(const FailWork& failed) {
     return consume(EntryKind::work, name, event_of_type(failed.event->type), *failed.event, failed.refused,
                    &failed.error);
   }
-  if (failed.not_before) {
-    work->not_before = failed.not_before;
+  if (failed.delay) {
+    work->failed_at = now_;
+    work->not_before = now_ + *failed.delay;
   } else {
     extras_.work.erase(work);
   }
   JsonWriter reason;
   reason.begin_object().key("attempt").integer(std::int64_t{failed.attempt});
   reason.key("error").string(failed.error.to_string());
-  reason.key("again").boolean(failed.not_before.has_value()).end_object();
+  reason.key("again").boolean(failed.delay.has_value()).end_object();
   return record_own(EntryKind::work, name, reason.take().value_or("{}"));
 }
 

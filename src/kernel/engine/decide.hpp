@@ -50,6 +50,7 @@ struct Change {
   CompactText own_payload;
   std::vector<Sql> sql;
   std::vector<std::int64_t> new_work;  // numbers of the work this change asks for
+  bool enters_queue = false;
 };
 
 // What may happen to an instance. Each is a value; `decide` below turns it into a change of the draft.
@@ -75,6 +76,7 @@ struct FireTimer {
 /// An attempt of a piece of work begins.
 struct BeginWork {
   std::int64_t number = 0;
+  std::uint32_t after = 0;  // the attempts before it
 };
 /// An attempt has ended well; `event` is consumed together with the work.
 struct FinishWork {
@@ -83,12 +85,12 @@ struct FinishWork {
   std::optional<EventValue> event;
   std::optional<Error> refused{};
 };
-/// An attempt has failed: with `not_before` it is tried again, without it the work is given up.
+/// An attempt has failed: with `delay` it is tried again after it, without it the work is given up.
 struct FailWork {
   std::int64_t number = 0;
   std::uint32_t attempt = 0;
   Error error;
-  std::optional<Time> not_before;
+  std::optional<Duration> delay;
   std::optional<EventValue> event;
   std::optional<Error> refused{};
 };
@@ -103,9 +105,10 @@ struct RecoverInstance {};
 using Happening = std::variant<CreateInstance, SendEvent, FireTimer, BeginWork, FinishWork, FailWork,
                                AcknowledgeMessage, RecoverInstance>;
 
-/// Applies what happened to the draft. On an error the draft is spent. Nothing: what was to happen has
-/// happened already (a timer that was replaced, work that was cancelled), nothing is to be recorded, and the
-/// draft is spent, too.
+/// Applies what happened to the draft. `now` is greater than the time of every entry before; the entry's own
+/// time may be a little greater still, because each number it gives out is a time. On an error the draft is
+/// spent. Nothing: what was to happen has happened already (a timer that was replaced, work that was
+/// cancelled), nothing is to be recorded, and the draft is spent, too.
 Result<std::optional<Change>> decide(const Registry& registry, Draft& draft, const Happening& happening,
                                      Time now);
 

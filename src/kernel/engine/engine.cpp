@@ -80,7 +80,12 @@ Result<std::vector<Instance>> Engine::atomically(std::string partition,
     Request::PartitionGuard guard{partition, core_->partition_seq(partition)};
     Atomic atomic(*core_, partition);
     PAWL_CHECK(change(atomic));
-    if (atomic.transaction_.operations().empty()) return std::vector<Instance>{};
+    if (atomic.transaction_.operations().empty()) {
+      if (atomic.transaction_.statements().empty()) return std::vector<Instance>{};
+      return fail(Code::invalid_argument,
+                  "this change has statements but sends and creates nothing; a transaction has at least one "
+                  "operation");
+    }
     auto outcome = core_->wait_for_outcome(std::move(atomic.transaction_), std::move(guard));
     if (outcome || outcome.error().code() != Code::version_conflict || attempt >= attempts) return outcome;
   }

@@ -256,6 +256,7 @@ Result<Instance> EngineCore::wait_for_state(std::string_view machine, std::strin
       ended = ended_;
       place = state_waiters_.emplace(id, StateWaiter{wanted, gate});
     }
+    watch_ownership();
     // Registered first, so that nothing that happens from here on is missed.
     auto present = read(machine, key);
     const bool waits = present && !reached(*present) && !ended;
@@ -322,6 +323,7 @@ Result<void> EngineCore::wait_for_entries(Seq after, std::optional<Duration> tim
     if (ended_) return fail(*ended_);
     place = entry_waiters_.emplace(after, gate);
   }
+  watch_ownership();
   runtime_.wait(*gate, timeout);
   const std::lock_guard lock(waiters_mutex_);
   entry_waiters_.erase(place);

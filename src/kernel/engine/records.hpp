@@ -15,7 +15,7 @@ namespace pawl {
 
 struct TimerRecord {
   std::string name;
-  std::int64_t generation = 0;  // the version that set it: firing consumes exactly this one
+  std::int64_t generation = 0;  // the log time at which it was set: firing consumes exactly this one
   Time due{};
   Time set{};  // a clock that jumps cannot make the wait longer than due - set
   std::string event;
@@ -30,12 +30,13 @@ enum class WorkStop : std::uint8_t {
 };
 
 struct WorkRecord {
-  std::int64_t number = 0;  // unique within the instance, for ever: it makes calls to the outside idempotent
+  std::int64_t number = 0;  // unique in the store, for ever: it makes calls to the outside idempotent
   std::string name;
   std::string payload;
   Time asked{};               // the order of this is the order in line
   std::uint32_t attempt = 0;  // executions begun, the present one included
   std::optional<Time> not_before{};
+  std::optional<Time> failed_at{};  // a clock that jumps cannot make the wait longer than not_before - this
   std::optional<WorkStop> stop{};
   bool operator==(const WorkRecord&) const = default;
 };

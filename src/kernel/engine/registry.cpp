@@ -70,9 +70,13 @@ bool Registry::finished(std::uint16_t machine, std::uint16_t state) const {
   return knows(machine) && state < kUnknown && definition(machine).states[state].terminal;
 }
 
-InstanceId Registry::id(std::uint16_t machine, std::string_view key) const {
+std::string_view Registry::origin(std::uint16_t machine) const {
   const auto& defined = definition(machine);
-  return instance_id(defined.former_names.empty() ? defined.name : defined.former_names.back(), key);
+  return defined.former_names.empty() ? defined.name : defined.former_names.back();
+}
+
+InstanceId Registry::id(std::uint16_t machine, std::string_view key) const {
+  return instance_id(origin(machine), key);
 }
 
 }  // namespace pawl

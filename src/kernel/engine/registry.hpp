@@ -45,6 +45,8 @@ class Registry {
   const std::set<std::string, std::less<>>& pools() const { return pools_; }
   void add_pool(std::string name) { pools_.insert(std::move(name)); }
 
+  /// The machine's oldest name, which stays when it is renamed.
+  std::string_view origin(std::uint16_t machine) const;
   /// The id of (machine, key): a renamed machine keeps the ids it had under its oldest name.
   InstanceId id(std::uint16_t machine, std::string_view key) const;
 

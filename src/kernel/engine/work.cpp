@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "kernel/engine/core.hpp"
+#include "kernel/engine/error_class.hpp"
 #include "pawl/assert.hpp"
 #include "pawl/sim.hpp"
 
@@ -81,7 +82,7 @@ bool EngineCore::may_work(const InstanceId& id, const std::optional<QueueRecord>
 
 /// New work takes a permit now if one is free; then its first attempt is recorded with the work itself.
 void EngineCore::reserve_permits(Batch& batch, Draft& draft, const Change& change) {
-  if (draft.extras.queue && draft.extras.queue->asked == draft.at) {
+  if (change.enters_queue) {
     const auto& queue = *draft.extras.queue;
     const WorkKey key{draft.id, kQueue};
     const std::lock_guard lock(pools_mutex_);
@@ -113,6 +114,8 @@ void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const W
   auto data = head.data;
   if (!data) {
     auto loaded = load_data(id, machine, head.seq);
+    if (!loaded && classify(loaded.error().code()) == ErrorClass::transient)
+      return start_later(key, machine, work.attempt);
     if (!loaded) return work_returned(key, machine, work.attempt, fail(std::move(loaded).error()));
     data = HeadData(*loaded, nullptr);
   }
@@ -133,6 +136,7 @@ void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const W
         post([this, key, attempt = work.attempt, timeout = *timeout] { limit_time(key, attempt, timeout); });
       }
       const WorkContext context{.machine = registry_.machine_name(machine),
+                                .origin = registry_.origin(machine),
                                 .key = instance,
                                 .work = work.name,
                                 .number = work.number,
@@ -148,6 +152,17 @@ void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const W
   }
   running_.insert_or_assign(key, std::move(running));
   running_count_ = running_.size();
+  watch_ownership();
+}
+
+/// The attempt is recorded, but what it needs cannot be read at present.
+void EngineCore::start_later(const WorkKey& key, std::uint16_t machine, std::uint32_t attempt) {
+  lane_->after(kPause, [this, key, machine, attempt] {
+    const auto* work = find_work(heads_.find(key.first), key.second);
+    if (work == nullptr || work->attempt != attempt || work->not_before || running_.contains(key)) return;
+    if (work->stop) return stop_work(key, machine, *work);
+    start_work(key.first, machine, *work);
+  });
 }
 
 /// What a handler throws becomes an error.
@@ -289,7 +304,7 @@ Done EngineCore::tell_settled(std::uint16_t machine, std::string_view name) cons
 Done EngineCore::fail_if_refused(WorkKey key, std::uint16_t machine, std::uint32_t attempt, Done done) {
   return
       [this, key, machine, attempt, done = std::move(done)](Result<std::vector<Instance>> outcome) mutable {
-        const bool refused = !outcome && is_refusal(outcome.error().code());
+        const bool refused = !outcome && classify(outcome.error().code()) == ErrorClass::refusal;
         const auto* work = refused ? find_work(heads_.find(key.first), key.second) : nullptr;
         if (work != nullptr && work->attempt == attempt) {
           attempt_failed(key, machine, *work, outcome.error(), std::move(done));
@@ -310,7 +325,7 @@ void EngineCore::attempt_failed(const WorkKey& key, std::uint16_t machine, const
                          ? std::nullopt
                          : delay_after(handler->options.retry, work.attempt, runtime_.random());
   if (delay) {
-    failed.not_before = runtime_.now() + *delay;
+    failed.delay = *delay;
   } else if (handler != nullptr && handler->options.failed) {
     failed.event = handler->options.failed(failed.error).event;
   }
@@ -348,7 +363,9 @@ void EngineCore::work_gone(const WorkKey& key) {
 }
 
 void EngineCore::retry_later(const InstanceId& id, std::uint16_t machine, const WorkRecord& work) {
-  const auto wait = std::max(*work.not_before - runtime_.now(), Duration::zero());
+  // A clock that was set back must not make anybody wait longer than was asked for.
+  auto wait = std::max(*work.not_before - runtime_.now(), Duration::zero());
+  if (work.failed_at) wait = std::min(wait, *work.not_before - *work.failed_at);
   lane_->after(wait, [this, key = WorkKey{id, work.number}, machine, name = work.name] {
     const auto* head = heads_.find(key.first);
     const auto* waiting = find_work(head, key.second);
@@ -456,14 +473,43 @@ void EngineCore::enter_queue(const InstanceId& id, const QueueRecord& queue) {
 void EngineCore::begin_attempt(const WorkKey& key) {
   // No head yet: the instance was created in the batch that is still open. It will be there by then.
   const auto* head = heads_.find(key.first);
+  const auto* work = find_work(head, key.second);
   const auto machine = head != nullptr ? head->machine : std::uint16_t{0};
-  enqueue({.targets = {{machine, key.first, {}, BeginWork{key.second}}},
+  enqueue({.targets = {{machine,
+                        key.first,
+                        {},
+                        BeginWork{.number = key.second, .after = work != nullptr ? work->attempt : 0}}},
            .done =
                [this, key](const Result<std::vector<Instance>>& outcome) {
-                 // Nothing was recorded: the work has gone, so its permit goes back.
-                 if (outcome && outcome->empty()) not_begun(key);
+                 // Nothing was recorded: the work has gone, or cannot begin, so its permit goes back.
+                 if (!outcome || outcome->empty()) not_begun(key);
                },
            .internal = true});
+}
+
+/// Gives back the permits and places that were taken in the batch by what did not outlive it: nothing tells
+/// it from what was never there by comparing the instance before and after.
+void EngineCore::release_unused(const Batch& batch) {
+  std::vector<WorkKey> gone;
+  PermitChanges changes;
+  for (const auto& key : batch.reserved) {
+    const auto* head = heads_.find(key.first);
+    if (key.second != kQueue) {
+      if (find_work(head, key.second) == nullptr) gone.push_back(key);
+      continue;
+    }
+    const auto* extras = head != nullptr ? head->extras.get() : nullptr;
+    const std::lock_guard lock(pools_mutex_);
+    for (auto& [name, pool] : pools_) {
+      const HolderName holder(key);
+      const bool stays = extras != nullptr && extras->queue && extras->queue->pool == name;
+      if (stays || !pool.knows(holder.view())) continue;
+      auto freed = pool.forget(holder.view()).value();
+      std::ranges::move(freed, std::back_inserter(changes));
+    }
+  }
+  if (!gone.empty()) forget_permits(gone);
+  granted(changes);
 }
 
 void EngineCore::not_begun(const WorkKey& key) {

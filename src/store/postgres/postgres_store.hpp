@@ -33,6 +33,8 @@ class PostgresStore final : public Store {
   Result<void> commit() override { return writer_.commit(); }
   void discard() override { writer_.discard(); }
   Result<void> still_owner() const override;
+  bool is_leased() const override { return !options_.read_only; }
+  bool has_ended() const override { return !status_.usable(); }
 
   Result<void> load(const std::function<void(const StoredHead&)>& visit) override;
   Result<std::optional<Entry>> head_entry(const InstanceId& id, Seq seq) override;

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// A lease that runs out: nobody waits for ever for an owner that is none any more, and one that comes back
+// goes on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pawl/engine.hpp"
+#include "tests/engine/broken_store.hpp"
+#include "tests/engine/machines.hpp"
+#include "tests/engine/world.hpp"
+
+namespace pawl::test {
+namespace {
+
+class LapseTest : public testing::Test {
+ protected:
+  LapseTest() { EXPECT_TRUE(world->create<counter>("c")); }
+
+  Machines machines() {
+    Machines made;
+    made.add<counter>().add<order>();
+    made.work<order, Charge>("charge", [this](const WorkContext& context, const Charge&) -> Result<Reply> {
+      Gate never;
+      while (!context.stop.stop_requested()) world.process().wait(never, 1s);
+      stopped_ = true;
+      return fail(Code::cancelled, "asked to stop");
+    });
+    return made;
+  }
+
+  LeaseFate fate;
+  bool stopped_ = false;
+  World world{[this] { return machines(); }, {}, {.opener = opens<Leased>(fate)}};
+};
+
+TEST_F(LapseTest, WhoWaitsForAStateWithoutATimeoutIsToldOfATakeover) {
+  std::optional<Code> told;
+  world->wait_for("counter", "c", {"closed"}, std::nullopt,
+                  [&](const auto& outcome) { told = code_of(outcome); });
+  world.simulation().run_for(1min);
+  ASSERT_FALSE(told);
+  fate.ended = true;
+  world.simulation().run_for(1min);
+  EXPECT_EQ(told, Code::store_fenced);
+}
+
+TEST_F(LapseTest, ABlockedWaiterIsToldOfATakeover) {
+  auto lane = world.process().open_lane("test");
+  lane->after(1min, [&] { fate.ended = true; });
+  EXPECT_EQ(code_of(world->wait_for("counter", "c", {"closed"}, std::nullopt)), Code::store_fenced);
+  auto subscription = world->subscribe("");
+  EXPECT_EQ(code_of(subscription->next()), Code::store_fenced);
+}
+
+TEST_F(LapseTest, WhoAsksForAStateThatIsReachedIsNotAnsweredWithoutTheLease) {
+  fate.lapsed = true;
+  std::optional<Code> told;
+  world->wait_for("counter", "c", {"open"}, std::nullopt,
+                  [&](const auto& outcome) { told = code_of(outcome); });
+  world.simulation().run_for(1s);
+  EXPECT_EQ(told, Code::store_fenced);
+}
+
+TEST_F(LapseTest, AHandlerIsAskedToStopWhenAnotherOwnerHasTakenOver) {
+  ASSERT_TRUE(world->create<order>("o"));
+  ASSERT_TRUE(world->send<order>("o", Place{}));
+  world.simulation().run_for(1min);
+  ASSERT_FALSE(stopped_);
+  fate.ended = true;
+  world.simulation().run_for(1min);
+  EXPECT_TRUE(stopped_);
+}
+
+TEST_F(LapseTest, ALeaseThatComesBackGoesOnWithItsWorkAndItsTimers) {
+  ASSERT_TRUE(world->create<order>("o"));
+  ASSERT_TRUE(world->send<order>("o", Place{}));
+  world.simulation().run_for(29min);
+  fate.lapsed = true;
+  world.simulation().run_for(5min);
+  EXPECT_FALSE(stopped_);
+  fate.lapsed = false;
+  world.simulation().run_for(1min);
+  EXPECT_EQ(world->get<order>("o").value().state, Order::expired);
+  EXPECT_TRUE(world->send<counter>("c", Add{1}));
+}
+
+}  // namespace
+}  // namespace pawl::test

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// A store that cannot be read for a moment decides nothing: messages, timers and results wait for it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernel/engine/decide.hpp"
+#include "pawl/engine.hpp"
+#include "tests/engine/broken_store.hpp"
+#include "tests/engine/machines.hpp"
+#include "tests/engine/world.hpp"
+
+namespace pawl::test {
+namespace {
+
+class TransientTest : public testing::TestWithParam<Code> {
+ protected:
+  void begin() {
+    world_.emplace(
+        [this] {
+          Machines machines;
+          machines.add<counter>().add<order>();
+          machines.work<order, Charge>("charge",
+                                       [this](const WorkContext& context, const Charge&) -> Result<Reply> {
+                                         ++calls_;
+                                         if (hold_) context_.wait(release_);
+                                         return reply(Charged{std::string(context.key)});
+                                       });
+          return machines;
+        },
+        // Without a cache every decision reads the instance.
+        EngineOptions{.cache_bytes = 0,
+                      .schema = {{.text = "CREATE TABLE IF NOT EXISTS paid(receipt TEXT PRIMARY KEY)"}}},
+        Beginning{.opener = opens<Unreadable>(why_)});
+  }
+  struct Waiter {
+    TransientTest& test;
+    void wait(Gate& gate) const { test.world().process().wait(gate); }
+  };
+  World& world() { return *world_; }
+  std::uint32_t granted() {
+    std::uint32_t all = 0;
+    for (const auto& pool : world()->pools()) all += pool.granted;
+    return all;
+  }
+
+  std::optional<Code> why_;
+  int calls_ = 0;
+  bool hold_ = false;
+  Gate release_;
+  Waiter context_{*this};
+  std::optional<World> world_;
+};
+
+TEST_P(TransientTest, AMessageWaitsUntilItsReceiverCanBeRead) {
+  begin();
+  ASSERT_TRUE(world()->create<counter>("till"));
+  ASSERT_TRUE(world()->create<order>("o", {.cents = 5, .tell = "till"}));
+  hold_ = true;
+  ASSERT_TRUE(world()->send<order>("o", Place{}));
+  world().simulation().run_until([&] { return calls_ == 1; });
+  release_.open();
+  ASSERT_TRUE(world()->wait<order>("o", 1min, Order::paid));
+  why_ = GetParam();
+  world().simulation().run_for(10s);
+  why_.reset();
+  world().simulation().run_for(1min);
+  EXPECT_EQ(world()->get<counter>("till").value().data.sum, 5);
+}
+
+TEST_P(TransientTest, ATimerFiresWhenItsInstanceCanBeReadAgain) {
+  begin();
+  hold_ = true;
+  ASSERT_TRUE(world()->create<order>("o"));
+  ASSERT_TRUE(world()->send<order>("o", Place{}));
+  world().simulation().run_for(29min);
+  why_ = GetParam();
+  world().simulation().run_for(5min);
+  why_.reset();
+  world().simulation().run_for(1min);
+  EXPECT_EQ(world()->get<order>("o").value().state, Order::expired);
+  release_.open();
+}
+
+TEST_P(TransientTest, AResultIsNotLostNorItsPermitKept) {
+  begin();
+  hold_ = true;
+  ASSERT_TRUE(world()->create<order>("o"));
+  ASSERT_TRUE(world()->send<order>("o", Place{}));
+  world().simulation().run_until([&] { return calls_ == 1; });
+  why_ = GetParam();
+  release_.open();
+  world().simulation().run_for(1min);
+  why_.reset();
+  world().simulation().run_for(1min);
+  EXPECT_EQ(world()->get<order>("o").value().state, Order::paid);
+  EXPECT_EQ(calls_, 1);
+  EXPECT_EQ(granted(), 0U);
+}
+
+TEST_P(TransientTest, AnAttemptWhoseInstanceCannotBeReadDoesNotCountAsFailed) {
+  begin();
+  ASSERT_TRUE(world()->create<order>("o"));
+  std::optional<Code> sent;
+  world()->submit(Transaction{}.send<order>("o", Place{}),
+                  [&](const auto& outcome) { sent = code_of(outcome); });
+  // The commit reads the order once; what reads it afterwards is the beginning of its work.
+  world().simulation().run_until([&] { return sent.has_value(); });
+  why_ = GetParam();
+  world().simulation().run_for(10s);
+  why_.reset();
+  world().simulation().run_for(1min);
+  EXPECT_EQ(world()->get<order>("o").value().state, Order::paid);
+  EXPECT_EQ(granted(), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Codes, TransientTest,
+                         testing::Values(Code::store_io, Code::rolled_back, Code::disk_full),
+                         [](const auto& each) { return std::string(name(each.param)); });
+
+TEST(StaleRequest, ABeginningThatComesAfterItsAttemptChangesNothing) {
+  const Registry registry([] {
+    Machines machines;
+    machines.add<order>();
+    return machines;
+  }());
+  Draft draft{.id = registry.id(0, "o"),
+              .exists = true,
+              .machine = 0,
+              .state = 1,
+              .version = 2,
+              .key = "o",
+              .data = HeadData("{}", nullptr),
+              .extras = {.work = {{.number = 7, .name = "charge", .attempt = 1}}}};
+  const auto stale = decide(registry, draft, BeginWork{.number = 7, .after = 0}, Time(1s));
+  ASSERT_TRUE(stale);
+  EXPECT_FALSE(stale->has_value());
+}
+
+}  // namespace
+}  // namespace pawl::test
