@@ -108,28 +108,38 @@ class Leased final : public StoreAround {
   const LeaseFate& fate_;
 };
 
+/// When `Unreadable` cannot be read, and how it says so.
+struct ReadFate {
+  std::optional<Code> now{};
+  std::optional<Code> after_commit{};  // becomes `now` when the next batch is durable
+};
+
 /// One that cannot be read for a while.
 class Unreadable final : public StoreAround {
  public:
-  Unreadable(std::unique_ptr<Store> inside, const std::optional<Code>& why)
-      : StoreAround(std::move(inside)), why_(why) {}
+  Unreadable(std::unique_ptr<Store> inside, ReadFate& fate) : StoreAround(std::move(inside)), fate_(fate) {}
 
+  Result<void> commit() override {
+    PAWL_CHECK(inside_->commit());
+    if (fate_.after_commit) fate_.now = std::exchange(fate_.after_commit, std::nullopt);
+    return {};
+  }
   Result<std::optional<Entry>> head_entry(const InstanceId& id, Seq seq) override {
-    if (why_) return fail(*why_, "cannot be read at present");
+    if (fate_.now) return fail(*fate_.now, "cannot be read at present");
     return inside_->head_entry(id, seq);
   }
   Result<std::optional<StoredRequest>> find_request(const std::array<std::uint8_t, 16>& id) override {
-    if (why_) return fail(*why_, "cannot be read at present");
+    if (fate_.now) return fail(*fate_.now, "cannot be read at present");
     return inside_->find_request(id);
   }
 
  private:
-  const std::optional<Code>& why_;
+  ReadFate& fate_;
 };
 
 /// Opens a store inside another one, for `Beginning::opener`.
 template <class Around, class Fate>
-StoreOpener opens(const Fate& fate) {
+StoreOpener opens(Fate& fate) {
   return [&fate](Runtime& runtime, const EngineOptions& options) -> Result<std::unique_ptr<Store>> {
     PAWL_TRY(auto store, open_store(runtime, options));
     return std::make_unique<Around>(std::move(store), fate);

@@ -22,6 +22,7 @@ class TransientTest : public testing::TestWithParam<Code> {
           machines.work<order, Charge>("charge",
                                        [this](const WorkContext& context, const Charge&) -> Result<Reply> {
                                          ++calls_;
+                                         attempt_ = context.attempt;
                                          if (hold_) context_.wait(release_);
                                          return reply(Charged{std::string(context.key)});
                                        });
@@ -30,7 +31,7 @@ class TransientTest : public testing::TestWithParam<Code> {
         // Without a cache every decision reads the instance.
         EngineOptions{.cache_bytes = 0,
                       .schema = {{.text = "CREATE TABLE IF NOT EXISTS paid(receipt TEXT PRIMARY KEY)"}}},
-        Beginning{.opener = opens<Unreadable>(why_)});
+        Beginning{.opener = opens<Unreadable>(fate_)});
   }
   struct Waiter {
     TransientTest& test;
@@ -43,8 +44,9 @@ class TransientTest : public testing::TestWithParam<Code> {
     return all;
   }
 
-  std::optional<Code> why_;
+  ReadFate fate_;
   int calls_ = 0;
+  std::uint32_t attempt_ = 0;
   bool hold_ = false;
   Gate release_;
   Waiter context_{*this};
@@ -60,9 +62,9 @@ TEST_P(TransientTest, AMessageWaitsUntilItsReceiverCanBeRead) {
   world().simulation().run_until([&] { return calls_ == 1; });
   release_.open();
   ASSERT_TRUE(world()->wait<order>("o", 1min, Order::paid));
-  why_ = GetParam();
+  fate_.now = GetParam();
   world().simulation().run_for(10s);
-  why_.reset();
+  fate_ = {};
   world().simulation().run_for(1min);
   EXPECT_EQ(world()->get<counter>("till").value().data.sum, 5);
 }
@@ -73,9 +75,9 @@ TEST_P(TransientTest, ATimerFiresWhenItsInstanceCanBeReadAgain) {
   ASSERT_TRUE(world()->create<order>("o"));
   ASSERT_TRUE(world()->send<order>("o", Place{}));
   world().simulation().run_for(29min);
-  why_ = GetParam();
+  fate_.now = GetParam();
   world().simulation().run_for(5min);
-  why_.reset();
+  fate_ = {};
   world().simulation().run_for(1min);
   EXPECT_EQ(world()->get<order>("o").value().state, Order::expired);
   release_.open();
@@ -87,10 +89,10 @@ TEST_P(TransientTest, AResultIsNotLostNorItsPermitKept) {
   ASSERT_TRUE(world()->create<order>("o"));
   ASSERT_TRUE(world()->send<order>("o", Place{}));
   world().simulation().run_until([&] { return calls_ == 1; });
-  why_ = GetParam();
+  fate_.now = GetParam();
   release_.open();
   world().simulation().run_for(1min);
-  why_.reset();
+  fate_ = {};
   world().simulation().run_for(1min);
   EXPECT_EQ(world()->get<order>("o").value().state, Order::paid);
   EXPECT_EQ(calls_, 1);
@@ -100,16 +102,14 @@ TEST_P(TransientTest, AResultIsNotLostNorItsPermitKept) {
 TEST_P(TransientTest, AnAttemptWhoseInstanceCannotBeReadDoesNotCountAsFailed) {
   begin();
   ASSERT_TRUE(world()->create<order>("o"));
-  std::optional<Code> sent;
-  world()->submit(Transaction{}.send<order>("o", Place{}),
-                  [&](const auto& outcome) { sent = code_of(outcome); });
-  // The commit reads the order once; what reads it afterwards is the beginning of its work.
-  world().simulation().run_until([&] { return sent.has_value(); });
-  why_ = GetParam();
+  // What reads the order after that commit is the beginning of its work.
+  fate_.after_commit = GetParam();
+  ASSERT_TRUE(world()->send<order>("o", Place{}));
   world().simulation().run_for(10s);
-  why_.reset();
+  fate_ = {};
   world().simulation().run_for(1min);
   EXPECT_EQ(world()->get<order>("o").value().state, Order::paid);
+  EXPECT_EQ(attempt_, 1U);
   EXPECT_EQ(granted(), 0U);
 }
 
