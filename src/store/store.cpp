@@ -8,6 +8,38 @@
 #include <utility>
 
 namespace pawl {
+namespace {
+
+std::size_t bytes_of(const EntryView& entry) {
+  return entry.machine.size() + entry.key.size() + entry.partition.size() + entry.state.size() +
+         entry.event.size() + entry.payload.size() + entry.data.size() + entry.extra.size();
+}
+
+/// Bookkeeping repeats what an entry before it was allowed to hold and adds little. It has room of its own,
+/// because an instance at the limit could otherwise never begin its work or have its messages acknowledged.
+std::size_t limit_of(EntryKind kind, std::size_t entry_bytes) {
+  constexpr std::size_t kBookkeeping = std::size_t{64} << 10;
+  const bool supplied = kind == EntryKind::created || kind == EntryKind::fired;
+  return supplied ? entry_bytes : entry_bytes + kBookkeeping;
+}
+
+}  // namespace
+
+Result<void> check_write(const Write& write, std::size_t entry_bytes) {
+  for (const auto& entry : write.entries) {
+    const auto bytes = bytes_of(entry);
+    const auto limit = limit_of(entry.kind, entry_bytes);
+    if (bytes <= limit) continue;
+    return fail(Code::too_large,
+                fmt::format("the entry of instance {} has {} bytes of text; the limit is {}",
+                            entry.id.to_string(), bytes, limit),
+                {{"bytes", std::to_string(bytes)}, {"limit", std::to_string(limit)}});
+  }
+  if (write.request && write.entries.empty()) {
+    return fail(Code::invalid_argument, "a request id needs an entry to be stored with");
+  }
+  return {};
+}
 
 Result<std::unique_ptr<Store>> open_store_at(StoreOptions options) {
   constexpr std::string_view kSqlite = "sqlite:";

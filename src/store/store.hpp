@@ -103,6 +103,10 @@ struct Write {
   std::optional<RequestTag> request;
 };
 
+/// What every implementation refuses: `too_large`, where an entry's texts together are more than
+/// `entry_bytes`, and `invalid_argument`.
+Result<void> check_write(const Write& write, std::size_t entry_bytes);
+
 /// The newest durable entry of an instance, as loaded at opening. The key is always set; the partition is
 /// empty where it is the instance's own id.
 struct StoredHead {

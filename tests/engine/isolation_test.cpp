@@ -89,6 +89,36 @@ TEST_F(IsolationTest, ATimerWhoseTransitionIsRefusedThatWayIsConsumedAndSaysSo) 
   EXPECT_THAT(world->history("note", "n").value().events.front().payload, testing::HasSubstr("refused"));
 }
 
+TEST(LargeInstances, BookkeepingFitsBehindAnEntryAtTheLimit) {
+  World world([] {
+    Machines machines;
+    machines.add<counter>().add<order>();
+    machines.work<order, Charge>("charge",
+                                 [](const WorkContext& context, const Charge&) -> Result<Reply> {
+                                   if (context.attempt == 1)
+                                     return fail(Code::timed_out, std::string(5 << 20, 'x'));
+                                   return no_reply();
+                                 },
+                                 {.retry = {.retries = 2, .first = 1s}});
+    return machines;
+  });
+  // As large as the entry that asks for the work may be.
+  std::size_t fits = 0;
+  for (std::size_t step = 1 << 20; step > 0; step /= 2) {
+    const auto key = "o" + std::to_string(fits + step);
+    ASSERT_TRUE(world->create<order>(key, {.why = std::string(100, 'y')}));
+    Cart cart{.why = std::string(fits + step, 'x')};
+    const auto large = key + "x";
+    if (!world->create<order>(large, cart)) continue;
+    if (world->send<order>(large, Place{})) fits += step;
+  }
+  ASSERT_GT(fits, 900'000U);
+  const auto key = "o" + std::to_string(fits) + "x";
+  world.simulation().run_for(1min);
+  EXPECT_TRUE(world->read("order", key).value().work.empty());
+  for (const auto& pool : world->pools()) EXPECT_EQ(pool.granted, 0U) << pool.name;
+}
+
 TEST_F(IsolationTest, StatementsWithoutAnOperationAreRefusedInsteadOfDropped) {
   const auto outcome = world->atomically("p", [](Atomic& atomic) -> Result<void> {
     atomic.sql({.text = "DELETE FROM t"});

@@ -15,6 +15,18 @@ namespace {
 
 using Decision = Result<std::optional<Change>>;
 
+/// An error's text as it is recorded. A handler may return megabytes; what is recorded about it must always
+/// fit into an entry, because otherwise its work could never end.
+std::string recorded(const Error& error) {
+  constexpr std::size_t kMost = 4096;
+  auto text = error.to_string();
+  if (text.size() <= kMost) return text;
+  auto end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U)
+    --end;  // not inside a character
+  return text.substr(0, end) + "…";
+}
+
 /// One decision about one draft. It takes the extras out of the draft and puts them back when it records.
 class Decider {
  public:
@@ -274,8 +286,8 @@ Change Decider::consume(EntryKind kind, const std::string& name, const Result<st
   next_value_.reset();
   next_state_.reset();
   JsonWriter reason;
-  reason.begin_object().key("refused").string(taken.error().to_string());
-  if (cause != nullptr) reason.key("error").string(cause->to_string());
+  reason.begin_object().key("refused").string(recorded(taken.error()));
+  if (cause != nullptr) reason.key("error").string(recorded(*cause));
   reason.end_object();
   return record_own(kind, name, reason.take().value_or("{}"));
 }
@@ -386,7 +398,7 @@ Decision Decider::operator()(const FailWork& failed) {
   }
   JsonWriter reason;
   reason.begin_object().key("attempt").integer(std::int64_t{failed.attempt});
-  reason.key("error").string(failed.error.to_string());
+  reason.key("error").string(recorded(failed.error));
   reason.key("again").boolean(failed.delay.has_value()).end_object();
   return record_own(EntryKind::work, name, reason.take().value_or("{}"));
 }
@@ -397,7 +409,7 @@ Decision Decider::operator()(const AcknowledgeMessage& acknowledge) {
   JsonWriter outcome;
   outcome.begin_object().key("to").string(message->machine + "/" + message->key);
   outcome.key("delivered").boolean(!acknowledge.refused);
-  if (acknowledge.refused) outcome.key("refused").string(acknowledge.refused->to_string());
+  if (acknowledge.refused) outcome.key("refused").string(recorded(*acknowledge.refused));
   outcome.end_object();
   const auto event = message->event;
   extras_.outbox.erase(message);

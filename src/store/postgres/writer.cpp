@@ -11,11 +11,6 @@ namespace {
 
 constexpr std::int16_t kLogColumns = 21;
 
-std::size_t bytes_of(const EntryView& entry) {
-  return entry.machine.size() + entry.key.size() + entry.partition.size() + entry.state.size() +
-         entry.event.size() + entry.payload.size() + entry.data.size() + entry.extra.size();
-}
-
 Entry to_entry(const EntryView& entry, Seq seq) {
   return {.seq = seq,
           .id = entry.id,
@@ -154,18 +149,7 @@ Result<void> Writer::find_state(Seq flushed) {
 }
 
 Result<void> Writer::check_limits(const Write& write) const {
-  for (const auto& entry : write.entries) {
-    const auto bytes = bytes_of(entry);
-    if (bytes <= options_.entry_bytes) continue;
-    return fail(Code::too_large,
-                fmt::format("the entry of instance {} has {} bytes of text; the limit is {}",
-                            entry.id.to_string(), bytes, options_.entry_bytes),
-                {{"bytes", std::to_string(bytes)}, {"limit", std::to_string(options_.entry_bytes)}});
-  }
-  if (write.request && write.entries.empty()) {
-    return fail(Code::invalid_argument, "a request id needs an entry to be stored with");
-  }
-  return {};
+  return check_write(write, options_.entry_bytes);
 }
 
 const StoredRequest* Writer::batch_request(const RequestId& id) const {

@@ -36,11 +36,6 @@ enum Column : int {
   kMembers,
 };
 
-std::size_t bytes_of(const EntryView& entry) {
-  return entry.machine.size() + entry.key.size() + entry.partition.size() + entry.state.size() +
-         entry.event.size() + entry.payload.size() + entry.data.size() + entry.extra.size();
-}
-
 }  // namespace
 
 Result<void> Writer::open(Database db, Seq next, Seq flushed) {
@@ -111,18 +106,7 @@ Result<void> Writer::begin() {
 }
 
 Result<void> Writer::check_limits(const Write& write) const {
-  for (const auto& entry : write.entries) {
-    const auto bytes = bytes_of(entry);
-    if (bytes <= options_.entry_bytes) continue;
-    return fail(Code::too_large,
-                fmt::format("the entry of instance {} has {} bytes of text; the limit is {}",
-                            entry.id.to_string(), bytes, options_.entry_bytes),
-                {{"bytes", std::to_string(bytes)}, {"limit", std::to_string(options_.entry_bytes)}});
-  }
-  if (write.request && write.entries.empty()) {
-    return fail(Code::invalid_argument, "a request id needs an entry to be stored with");
-  }
-  return {};
+  return check_write(write, options_.entry_bytes);
 }
 
 Result<Seq> Writer::apply(const Write& write) {
