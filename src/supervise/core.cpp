@@ -121,7 +121,8 @@ Result<AttachReport> SupervisorCore::attach(Engine& engine) {
                                      .stop_within = options_.collect_stop_within},
       [this] { post([this] { take_collected(); }); });
   disposal_ = std::make_unique<supervise::Disposal>(runtime_, options_.collect_stop_within);
-  lane_ = runtime_.open_lane("supervise");
+  lane_owner_ = runtime_.open_lane("supervise");
+  lane_ = lane_owner_.get();
   stopped_ = false;
   AttachReport report;
   // On the lane, because the ends of actions come in there from the beginning.
@@ -146,7 +147,7 @@ void SupervisorCore::detach() {
     if (stopped_.exchange(true)) return;
   }
   collectors_->stop();
-  lane_.reset();
+  lane_owner_.reset();
   if (drain_ && drain_->done) drain_->done({.clean = false});
   drain_.reset();
   collectors_.reset();

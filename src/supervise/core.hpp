@@ -182,7 +182,9 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   std::atomic<bool> stopped_{true};
   std::unique_ptr<supervise::Collectors> collectors_;
   std::unique_ptr<supervise::Disposal> disposal_;
-  std::unique_ptr<Lane> lane_;
+  // Tasks use the plain pointer: `reset` empties an owner before the last task has ended.
+  Lane* lane_ = nullptr;
+  std::unique_ptr<Lane> lane_owner_;
 };
 
 }  // namespace pawl
