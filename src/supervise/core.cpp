@@ -136,7 +136,9 @@ Result<AttachReport> SupervisorCore::attach(Engine& engine) {
     for (auto* node : std::vector<Node*>(all_)) evaluate(*node);
     arm();
   }));
-  attached_.open();
+  const std::lock_guard lock(hands_mutex_);
+  attached_ = true;
+  for (const auto& gate : std::exchange(waiting_for_attach_, {})) gate->open();
   return report;
 }
 
@@ -156,6 +158,7 @@ void SupervisorCore::detach() {
   all_.clear();
   nodes_.clear();
   top_.reset();
+  hung_.clear();
   const std::lock_guard lock(hands_mutex_);
   hands_.clear();
 }
@@ -262,6 +265,7 @@ SupervisorCore::NodePtr SupervisorCore::make_node(const std::shared_ptr<const Wo
                                                    .type = type->name,
                                                    .parent = data->parent,
                                                    .created_at = data->made_at};
+  if (auto hung = hung_.extract(instance.key)) node->identity->predecessor = std::move(hung.mapped());
   node->type = type;
   node->data = std::move(data);
   node->version = instance.version;
@@ -331,11 +335,21 @@ void SupervisorCore::give_up_collecting(Node& node) {
   if (!collectors_->abandon(node.sight.ticket)) collectors_->ask_to_stop(node.sight.ticket);
 }
 
+/// Its name may be used again before that action returns.
+void SupervisorCore::remember_hung_action(const Node& node) {
+  std::erase_if(hung_, [](const auto& one) { return one.second->running == 0; });
+  // While an action of its predecessor hung, it ran none itself.
+  std::shared_ptr<const supervise::Person> hung = node.identity;
+  if (hung->running == 0) hung = node.identity->predecessor;
+  if (hung && hung->running != 0) hung_.insert_or_assign(node.identity->path, std::move(hung));
+}
+
 /// The worker is removed, durably; its children are gone already.
 void SupervisorCore::drop(const NodePtr& node) {
   node->gone = true;
   wheel_.remove(*node);
   give_up_collecting(*node);
+  remember_hung_action(*node);
   retire_hands(*node);
   auto& parent = *node->parent;
   // The last one takes its place: with thousands of siblings, nobody else is to be touched.
