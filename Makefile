@@ -40,7 +40,7 @@ test-long: setup ## make test, then clang build, clang-tidy, longer fuzz and man
 	@scripts/test --long
 
 sim: setup ## run the simulation with SEEDS=n seeds
-	@scripts/run-driver tests/sim pawl_sim --seeds $(SEEDS)
+	@scripts/run-driver tests/sim pawl_sim --seeds $(SEEDS) --jobs $(JOBS)
 
 crash-flows: setup ## kill a process that runs flows KILLS=n times and audit it
 	@scripts/run-driver tests/crash_flow flow_crash_driver --kills $(KILLS)

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "images/archive/archive.hpp"
 #include "images/archive/descriptor.hpp"
@@ -40,13 +41,18 @@ struct Place {
   fs::path top;
 };
 
-/// Directories that an archive has closed must be opened to be removed.
+/// Directories that an archive has closed must be opened to be removed. Links are removed, never followed:
+/// one may lead to itself, or out of here.
 void remove_tree(const fs::path& root) {
+  std::error_code failure;
   ::chmod(root.c_str(), 0700);
-  for (fs::recursive_directory_iterator at(root), end; at != end; ++at) {
-    if (at->is_directory() && !at->is_symlink()) ::chmod(at->path().c_str(), 0700);
+  for (fs::recursive_directory_iterator at(root, failure), end; !failure && at != end;
+       at.increment(failure)) {
+    if (at->symlink_status(failure).type() == fs::file_type::directory) ::chmod(at->path().c_str(), 0700);
   }
-  fs::remove_all(root);
+  PAWL_ASSERT(!failure, "what was unpacked can be looked through", failure.message());
+  fs::remove_all(root, failure);
+  PAWL_ASSERT(!failure, "what was unpacked can be removed", failure.message());
 }
 
 ArchiveOptions options_of(std::uint8_t bits) {

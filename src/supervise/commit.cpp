@@ -104,13 +104,29 @@ void SupervisorCore::settled(const std::string& path, const Instance& instance) 
   });
 }
 
+/// False where the action is asked to stop before the supervisor is attached. Each action waits for a gate of
+/// its own, because a stop is for one of them.
+bool SupervisorCore::wait_for_attach(const std::stop_token& stop) {
+  const auto gate = std::make_shared<Gate>();
+  {
+    const std::lock_guard lock(hands_mutex_);
+    if (attached_) return true;
+    waiting_for_attach_.push_back(gate);
+  }
+  {
+    const std::stop_callback stopped(stop, [&gate] { gate->open(); });
+    runtime_.wait(*gate);
+  }
+  const std::lock_guard lock(hands_mutex_);
+  std::erase(waiting_for_attach_, gate);
+  return attached_;
+}
+
 /// Runs an action, on one of the engine's threads; after a crash of the program once more.
 Result<Reply> SupervisorCore::perform(const WorkContext& context, const WorkerType& type,
                                       const WorkerType::Action& action) {
-  if (!attached_.is_open()) {
-    const std::stop_callback stopped(context.stop, [this] { attached_.open(); });
-    runtime_.wait(attached_);
-  }
+  if (!wait_for_attach(context.stop))
+    return fail(Code::cancelled, fmt::format("{}: it was to stop before it began", context.key));
   std::shared_ptr<supervise::Hands> hands;
   {
     const std::lock_guard lock(hands_mutex_);

@@ -121,7 +121,8 @@ Result<AttachReport> SupervisorCore::attach(Engine& engine) {
                                      .stop_within = options_.collect_stop_within},
       [this] { post([this] { take_collected(); }); });
   disposal_ = std::make_unique<supervise::Disposal>(runtime_, options_.collect_stop_within);
-  lane_ = runtime_.open_lane("supervise");
+  lane_owner_ = runtime_.open_lane("supervise");
+  lane_ = lane_owner_.get();
   stopped_ = false;
   AttachReport report;
   // On the lane, because the ends of actions come in there from the beginning.
@@ -135,7 +136,9 @@ Result<AttachReport> SupervisorCore::attach(Engine& engine) {
     for (auto* node : std::vector<Node*>(all_)) evaluate(*node);
     arm();
   }));
-  attached_.open();
+  const std::lock_guard lock(hands_mutex_);
+  attached_ = true;
+  for (const auto& gate : std::exchange(waiting_for_attach_, {})) gate->open();
   return report;
 }
 
@@ -146,7 +149,7 @@ void SupervisorCore::detach() {
     if (stopped_.exchange(true)) return;
   }
   collectors_->stop();
-  lane_.reset();
+  lane_owner_.reset();
   if (drain_ && drain_->done) drain_->done({.clean = false});
   drain_.reset();
   collectors_.reset();
@@ -155,6 +158,7 @@ void SupervisorCore::detach() {
   all_.clear();
   nodes_.clear();
   top_.reset();
+  hung_.clear();
   const std::lock_guard lock(hands_mutex_);
   hands_.clear();
 }
@@ -261,6 +265,7 @@ SupervisorCore::NodePtr SupervisorCore::make_node(const std::shared_ptr<const Wo
                                                    .type = type->name,
                                                    .parent = data->parent,
                                                    .created_at = data->made_at};
+  if (auto hung = hung_.extract(instance.key)) node->identity->predecessor = std::move(hung.mapped());
   node->type = type;
   node->data = std::move(data);
   node->version = instance.version;
@@ -330,11 +335,21 @@ void SupervisorCore::give_up_collecting(Node& node) {
   if (!collectors_->abandon(node.sight.ticket)) collectors_->ask_to_stop(node.sight.ticket);
 }
 
+/// Its name may be used again before that action returns.
+void SupervisorCore::remember_hung_action(const Node& node) {
+  std::erase_if(hung_, [](const auto& one) { return one.second->running == 0; });
+  // While an action of its predecessor hung, it ran none itself.
+  std::shared_ptr<const supervise::Person> hung = node.identity;
+  if (hung->running == 0) hung = node.identity->predecessor;
+  if (hung && hung->running != 0) hung_.insert_or_assign(node.identity->path, std::move(hung));
+}
+
 /// The worker is removed, durably; its children are gone already.
 void SupervisorCore::drop(const NodePtr& node) {
   node->gone = true;
   wheel_.remove(*node);
   give_up_collecting(*node);
+  remember_hung_action(*node);
   retire_hands(*node);
   auto& parent = *node->parent;
   // The last one takes its place: with thousands of siblings, nobody else is to be touched.

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -78,6 +79,7 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   void publish_hands(const Node& node);
   void retire_hands(Node& node);
   void give_up_collecting(Node& node);
+  void remember_hung_action(const Node& node);
 
   // Commits (commit.cpp).
   /// Sends an event to a worker; `after` runs on the lane when it is durable.
@@ -89,6 +91,7 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   void committed(const NodePtr& node, Result<Instance> outcome, const After& after);
   void take(Node& node, const Instance& instance);
   void settled(const std::string& path, const Instance& instance);
+  bool wait_for_attach(const std::stop_token& stop);
   Result<Reply> perform(const WorkContext& context, const WorkerType& type, const WorkerType::Action& action);
 
   // Deciding (decide.cpp).
@@ -153,12 +156,13 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   Runtime& runtime_;
   const WorkerTypes types_;
   const SupervisorOptions options_;
-  Gate attached_;
   Engine* engine_ = nullptr;  // on the lane, and by handlers once it is attached
 
   std::unordered_map<std::string_view, NodePtr> nodes_;  // the keys are the identities'
   std::vector<Node*> all_;
   NodePtr top_;
+  /// Workers that were removed while an action of theirs hung, by path.
+  std::unordered_map<std::string, std::shared_ptr<const supervise::Person>> hung_;
   supervise::Wheel wheel_;
   Instant start_{};
   std::optional<TimerId> timer_;
@@ -177,12 +181,16 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
 
   std::mutex hands_mutex_;
   std::unordered_map<std::string_view, std::shared_ptr<supervise::Hands>> hands_;
+  bool attached_ = false;                                  // under hands_mutex_
+  std::vector<std::shared_ptr<Gate>> waiting_for_attach_;  // one of each action, under hands_mutex_
 
   std::mutex lane_mutex_;  // held to post, and to say that nobody may any more
   std::atomic<bool> stopped_{true};
   std::unique_ptr<supervise::Collectors> collectors_;
   std::unique_ptr<supervise::Disposal> disposal_;
-  std::unique_ptr<Lane> lane_;
+  // Tasks use the plain pointer: `reset` empties an owner before the last task has ended.
+  Lane* lane_ = nullptr;
+  std::unique_ptr<Lane> lane_owner_;
 };
 
 }  // namespace pawl

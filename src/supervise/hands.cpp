@@ -61,6 +61,12 @@ Result<Seen> Hands::collect(Time now, std::stop_token stop) {
 
 Result<void> Hands::act(const WorkerType::Action& action, std::int64_t number, std::uint32_t attempt,
                         std::stop_token stop) {
+  if (identity_->predecessor && identity_->predecessor->running != 0) {
+    return fail(
+        Code::overloaded,
+        fmt::format("{}: an action of the removed worker of this name was given up but has not returned",
+                    identity_->path));
+  }
   const auto bit = std::uint64_t{1} << static_cast<std::size_t>(&action - type_->actions.data());
   if ((identity_->running.fetch_or(bit) & bit) != 0) {
     return fail(Code::overloaded, fmt::format("{}: an earlier {} was given up but has not returned",

@@ -19,6 +19,9 @@ namespace pawl::supervise {
 /// Who a worker is, and what all its incarnations have in common.
 struct Person : WorkerIdentity {
   std::atomic<std::uint64_t> running{0};  ///< which of its actions run, by their places
+  /// Who had this path before and was removed while an action of it hung. Nothing, or complete before this
+  /// one is shared.
+  std::shared_ptr<const Person> predecessor{};
 };
 
 /// One per incarnation. Its tools are made when they are first needed, on a thread that may block.
@@ -36,7 +39,8 @@ class Hands {
   const WorkerIdentity& identity() const { return *identity_; }
 
   Result<Seen> collect(Time now, std::stop_token stop);
-  /// Refuses while an earlier run of the same action has not returned: no action runs beside itself.
+  /// Refuses while an earlier run of the same action has not returned, or any action of the worker that had
+  /// this path before: no action runs beside itself, also where a worker is removed and added again.
   Result<void> act(const WorkerType::Action& action, std::int64_t number, std::uint32_t attempt,
                    std::stop_token stop);
 

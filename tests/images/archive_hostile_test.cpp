@@ -86,6 +86,12 @@ TEST_F(HostileArchive, AnAbsoluteSymbolicLinkThatGoesUpIsRefusedByAnyPolicy) {
           {.policy = {.absolute_links = AbsoluteLinkPolicy::in_root}});
 }
 
+TEST_F(HostileArchive, AnAbsoluteLinkGoesOnFromTheRootAlsoInAChain) {
+  // From its own directory "k/.." would stay inside; from the root it leads above it.
+  refused(TarBuilder().symlink("k", ".").symlink("deep/er/l", "/k/..").end(), Violation::symlink_escape,
+          "deep/er/l", {.policy = {.absolute_links = AbsoluteLinkPolicy::in_root}});
+}
+
 TEST_F(HostileArchive, ASymbolicLinkOutOfTheArchiveIsRefused) {
   refused(TarBuilder().symlink("a/b", "../../canary").end(), Violation::symlink_escape, "a/b");
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -53,6 +54,12 @@ struct Plan {
     }
     return made;
   }
+};
+
+/// What a worker may have been asked for, as far as the one who asks can know.
+struct Asked {
+  std::int64_t generation = 0;
+  std::set<std::optional<Intent>> possible;
 };
 
 class TreeWorld {
@@ -164,10 +171,17 @@ class TreeWorld {
 
   void ask(const std::string& path, Intent intent) {
     survive([&] {
-      const auto before = engine_->read("worker_lift", path);
-      const auto done = intent == Intent::park ? supervisor_->park(path) : supervisor_->run(path);
       asked_.erase(path);
-      if (done && before) asked_[path] = {before->generation, intent};
+      const auto before = engine_->read("worker_lift", path);
+      if (before && !before->finished) {
+        // Until it is answered both are possible: a crash may come before the commit, or between the commit
+        // and the answer.
+        asked_[path] = {before->generation, {stored(*before).asked, intent}};
+      }
+      const auto done = intent == Intent::park ? supervisor_->park(path) : supervisor_->run(path);
+      const auto asked = asked_.find(path);
+      if (asked == asked_.end()) return;
+      asked->second.possible = {done ? intent : stored(*before).asked};
     });
   }
 
@@ -179,11 +193,13 @@ class TreeWorld {
     const auto applied = supervisor_->applied();
     if (!applied) return;
     sim_.require(applied->second >= version_, "a version that was acknowledged is lost");
-    for (const auto& [path, asked] : asked_) {
+    for (auto& [path, asked] : asked_) {
       const auto found = engine_->read("worker_lift", path);
       sim_.require(found.has_value(), "a worker that was asked is there, or its tombstone");
-      if (found->generation != asked.first || found->finished) continue;
-      sim_.require(stored(*found).asked == asked.second, fmt::format("what {} was asked for is lost", path));
+      if (found->generation != asked.generation || found->finished) continue;
+      const auto now = stored(*found).asked;
+      sim_.require(asked.possible.contains(now), fmt::format("what {} was asked for is lost", path));
+      asked.possible = {now};  // what was found after a crash is durable
     }
     for (const auto& view : supervisor_->tree()) {
       const auto found = engine_->read("worker_lift", view.identity.path);
@@ -283,7 +299,7 @@ class TreeWorld {
   Plan plan_;
   bool has_plan_ = false;
   std::int64_t version_ = 0;
-  std::map<std::string, std::pair<std::int64_t, Intent>> asked_;
+  std::map<std::string, Asked> asked_;
   std::map<std::string, Time> born_;
   sim::Process* process_ = nullptr;
   std::unique_ptr<Supervisor> supervisor_;

@@ -231,5 +231,27 @@ TEST(Adoption, AnotherWorkerUnderTheSamePathIsAnErrorThatNamesBoth) {
   EXPECT_EQ(world.kit.state("p/c1"), "");
 }
 
+TEST(Removal, AWorkerThatIsAddedAgainHoldsItsActionsUntilAHungOneOfItsPredecessorReturns) {
+  LiftWorld world(exact());
+  world.site("a").hangs = true;
+  world.supervisor().apply({.children = {lift("a")}}).value();
+  ASSERT_TRUE(world.kit.wait_until([&] { return world.show("a").failures == 1; }, 60s));
+  world.site("a").hangs = false;  // but the one that has begun does not return
+  // Twice, because the one in between never gets to run an action.
+  for (int round = 0; round < 2; ++round) {
+    world.supervisor().remove("a").value();
+    ASSERT_TRUE(world.comes_to("a", ""));
+    world.supervisor().upsert(lift("a")).value();
+    world.kit.advance(1min);
+    EXPECT_EQ(world.site("a").most_raising, 1);
+    EXPECT_EQ(world.site("a").raises, 1);
+    EXPECT_NE(world.show("a").problem.find("has not returned"), std::string::npos) << world.show("a").problem;
+  }
+  world.site("a").fails = 1;  // the hung one, when it returns
+  world.let_go();
+  EXPECT_TRUE(world.comes_to("a", "Up"));
+  EXPECT_EQ(world.site("a").raises, 2);
+}
+
 }  // namespace
 }  // namespace pawl::test

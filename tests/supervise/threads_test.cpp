@@ -143,6 +143,51 @@ TEST(SupervisorThreads, ManyWorkersAreStartedParkedChangedAndRemovedByManyThread
   engine.reset();
 }
 
+struct BusyObserved {};
+struct BusyDesired {};
+struct BusyTools {};
+
+/// Counts its decisions.
+struct Busy : Worker<BusyObserved, BusyDesired, BusyTools> {
+  struct Off : phase::Stopped {};
+  struct On : phase::Running {};
+  using States = pawl::States<Off, On>;
+  static inline std::atomic<int> decisions = 0;
+  static Next<Go<On>> next(Off, const Snapshot&) { return Go<On>{"it is wanted"}; }
+  static Next<Stay> next(On, const Snapshot&) {
+    decisions.fetch_add(1, std::memory_order_relaxed);
+    return Stay{"it is on"};
+  }
+  static Next<Go<Off>> stop(On, const Snapshot&) { return Go<Off>{"it is to stop"}; }
+  static Result<BusyObserved> collect(BusyTools&, const BusyDesired&, const CollectContext&) {
+    return BusyObserved{};
+  }
+};
+
+TEST(SupervisorThreads, ASupervisorThatIsDetachedDuringATickLetsTheTickEnd) {
+  const TemporaryDirectory directory;
+  for (int round = 0; round < 30; ++round) {
+    ThreadRuntime runtime;
+    WorkerTypes types;
+    types.add<Busy>();
+    // Strict, so that each tick decides and sets the timer of the next one.
+    Supervisor supervisor(runtime, std::move(types), {.tick = 1ms, .strict = true});
+    Machines machines;
+    supervisor.add_machines(machines);
+    auto engine = Engine::open(runtime, std::move(machines),
+                               {.store = directory.store(), .pools = {{std::string(Supervisor::kPool), 8}}})
+                      .value();
+    supervisor.attach(*engine).value();
+    supervisor.apply({.children = {{.name = "busy", .worker_type = "busy"}}}).value();
+    // Without order between the threads, as in a program that ends by itself: what the ticks read, and when,
+    // is not known to this thread.
+    const int enough = Busy::decisions.load(std::memory_order_relaxed) + 5;
+    while (Busy::decisions.load(std::memory_order_relaxed) < enough) std::this_thread::yield();
+    supervisor.detach();
+    engine.reset();
+  }
+}
+
 struct DeafObserved {};
 struct DeafDesired {};
 struct DeafTools {
