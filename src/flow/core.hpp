@@ -40,6 +40,11 @@ struct StepAsked {
   std::vector<Sql> sql{};
 };
 
+/// `cancelled` is how the engine tells that a step has stopped because it was asked to. A step that returns
+/// it of its own accord has failed like with any other error. Where a stop was asked for meanwhile, the
+/// engine says so in its place.
+FlowDefinition::Returned fail_if_cancelled(FlowDefinition::Returned returned);
+
 class FlowsCore : public std::enable_shared_from_this<FlowsCore> {
  public:
   FlowsCore(Runtime& runtime, FlowsOptions options);

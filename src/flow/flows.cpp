@@ -239,7 +239,8 @@ void Flows::complete(const Lease& lease, RemoteOutcome outcome,
       if (auto fits = flow->check_response(*outcome.response); !fits)
         return fail(std::move(fits).error().while_("the response"));
     }
-    return core_->settle(*flow, *step, data, {std::move(outcome.outcome), std::move(outcome.response)}, {});
+    return core_->settle(*flow, *step, data,
+                         fail_if_cancelled({std::move(outcome.outcome), std::move(outcome.response)}), {});
   }();
   if (!settled) return done(fail(settled.error()));
   // Only what was taken counts: the lease may be over.

@@ -194,11 +194,19 @@ Machines::Work FlowsCore::step_work(const std::shared_ptr<const FlowDefinition>&
     const auto& data = decoded ? *decoded : *static_cast<const RunData*>(context.value);
     RunningStep running(*this, context, data, present.name);
     auto returned = present.run(running, data);
+    if (!context.stop.stop_requested()) returned = fail_if_cancelled(std::move(returned));
     auto settled = settle(*flow, step, data, std::move(returned), running.take_asked());
     count(flow->name, present.name, settled.outcome);
     return std::move(settled.reply);
   };
   return work;
+}
+
+FlowDefinition::Returned fail_if_cancelled(FlowDefinition::Returned returned) {
+  const auto& error = returned.outcome.error();
+  if (!error || error->code() != Code::cancelled) return returned;
+  return {Error(Code::work_threw,
+                fmt::format("the step was not asked to stop, but returned {}", error->to_string()))};
 }
 
 FlowsCore::Settled FlowsCore::settle(const FlowDefinition& flow, std::size_t step, const RunData& data,

@@ -173,5 +173,17 @@ TEST_F(FlowRemoteTest, OnlyRemoteStepsCanBeClaimed) {
   EXPECT_EQ(code_of(refused), Code::unknown_name);
 }
 
+TEST_F(FlowRemoteTest, AWorkerThatReturnsCancelledUnaskedUsesUpTheAttemptsOfItsStep) {
+  start();
+  for (int attempts = 0; attempts < 4; ++attempts) {
+    const auto claimed = claim();
+    ASSERT_TRUE(claimed);
+    ASSERT_TRUE(complete(claimed->lease, {Error(Code::cancelled, "the printer cancelled")}));
+    kit.advance(1s);
+  }
+  EXPECT_EQ(run().state, RunState::failed);
+  EXPECT_THAT(run().error, HasSubstr("the printer cancelled"));
+}
+
 }  // namespace
 }  // namespace pawl::test
