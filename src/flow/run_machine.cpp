@@ -89,9 +89,13 @@ void delay(RunData& data, Effects& effects) {
 
 void watch(RunData&, Effects& effects) { effects.work(std::string(kWatch), Begin{}); }
 
+void enter_queue(const RunData& data, Effects& effects) {
+  if (data.plan && data.plan->queue) effects.enter_queue(*data.plan->queue, data.plan->priority);
+}
+
 /// Takes its place in the queue, if it has one, and asks for the step.
 void run_step(RunData& data, Effects& effects) {
-  if (data.plan && data.plan->queue) effects.enter_queue(*data.plan->queue, data.plan->priority);
+  enter_queue(data, effects);
   effects.work(data.step, Begin{});
 }
 

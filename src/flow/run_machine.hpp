@@ -92,6 +92,8 @@ RunFamily& family(RunData& data);
 
 void delay(RunData& data, Effects& effects);
 void watch(RunData& data, Effects& effects);
+/// Takes its place in the queue, if it has one.
+void enter_queue(const RunData& data, Effects& effects);
 void run_step(RunData& data, Effects& effects);
 void hold(RunData& data, Effects& effects);
 /// Ends as cancelled once everything is undone; `begun`: the present step may have done something.
@@ -219,7 +221,11 @@ inline constexpr auto run =
                         detail::note_done(after, step);
                         return detail::has_open_children(after);
                       }),
-                      [](RunData& data, const StepDone& step) { detail::note_done(data, step); })
+                      // Its children may need the place; it waits for its turn again afterwards.
+                      [](RunData& data, const StepDone& step, Effects& effects) {
+                        detail::note_done(data, step);
+                        effects.leave_queue();
+                      })
         .on<StepDone>(running, running,
                       [](RunData& data, const StepDone& step, Effects& effects) {
                         detail::note_done(data, step);
@@ -294,7 +300,7 @@ inline constexpr auto run =
                         }),
                         [](RunData& data, const ChildEnded& child, Effects& effects) {
                           detail::note_child(data, child);
-                          effects.work(data.step, Begin{});
+                          detail::run_step(data, effects);
                         })
         .stay<ChildEnded>(from(delayed, waiting, running, joining, paused, closing),
                           [](RunData& data, const ChildEnded& child) { detail::note_child(data, child); })
@@ -342,6 +348,7 @@ inline constexpr auto run =
         .on<Retry>(joining, running,
                    [](RunData& data, const Retry& again, Effects& effects) {
                      detail::trouble(data).retry = again.step;
+                     detail::enter_queue(data, effects);
                      detail::retry(data, effects);
                    })
         .stay<Retry>(running,
