@@ -110,7 +110,9 @@ class FlowsCore : public std::enable_shared_from_this<FlowsCore> {
   std::map<std::string, std::shared_ptr<const FlowDefinition>, std::less<>> flows_;
   std::vector<Error> problems_;
   std::atomic<Engine*> engine_ = nullptr;
-  Gate attached_;
+  std::mutex attach_mutex_;
+  bool attached_ = false;
+  std::vector<std::shared_ptr<Gate>> waiting_for_attach_;  // handlers that run before there is an engine
   std::set<std::string, std::less<>> pools_;
   std::mutex ids_mutex_;
   UlidSource ids_;
