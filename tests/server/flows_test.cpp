@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
+#include "server/routes.hpp"
 #include "server/waits.hpp"
 #include "tests/server/parcels.hpp"
 #include "tests/server/world.hpp"
@@ -333,6 +336,23 @@ TEST_F(FlowRoutes, ARunIsCancelledPausedResumedAndRetried) {
   EXPECT_EQ(member(again.body, "generation"), "2");
   complete(claim());
   EXPECT_EQ(member(ended("a"), "state"), R"("done")");
+}
+
+TEST_F(FlowRoutes, OnlyAStartThatComesAfterAnotherRunMayBlock) {
+  server::Waits waits;
+  const auto routes = server::flow_routes(*world_.engine, world_.flows, waits);
+  const auto start = std::ranges::find(routes, "start_run", &http::Route::id);
+  const auto may_block = [&](std::string body) {
+    http::Request request;
+    request.body = std::move(body);
+    return start->may_block(request);
+  };
+  EXPECT_TRUE(may_block(R"({"after":{"flow":"parcel","id":"a"}})"));
+  EXPECT_TRUE(may_block(R"({"\u0061fter":{"flow":"parcel","id":"a"}})")) << "the same name";
+  EXPECT_FALSE(may_block(R"({"request":{"after":"noon"}})"));
+  EXPECT_FALSE(may_block(R"({"id":"\\ \"after\""})"));
+  EXPECT_FALSE(may_block(R"({})"));
+  EXPECT_FALSE(may_block(R"({"after")")) << "it is refused";
 }
 
 TEST_F(FlowRoutes, AChangeThatIsNotUnderstoodIsRefused) {
