@@ -34,10 +34,11 @@ void add_progress(Run& run, const std::map<std::string, std::string>& ephemerals
 /// What took time in a run, made of its entries, oldest first.
 std::vector<RunSpan> to_spans(const std::vector<LogEvent>& events, const Run& run);
 
-/// What a step has asked for besides its outcome.
+/// What a step has asked for besides its outcome, and whose completion it was where somebody else did it.
 struct StepAsked {
   std::vector<ExactRun> children{};
   std::vector<Sql> sql{};
+  std::optional<TakenCompletion> completion{};
 };
 
 /// `cancelled` is how the engine tells that a step has stopped because it was asked to. A step that returns

@@ -217,7 +217,8 @@ FlowsCore::Settled FlowsCore::settle(const FlowDefinition& flow, std::size_t ste
   std::optional<Json> kept;
   if (response && *response != data.response.text) kept = Json{*std::move(response)};
   const auto end = [&](RunState ending, std::string reason, std::optional<FailureKind> kind) -> Settled {
-    auto made = reply(StepEnded{name, ending, after_the_end(flow), std::move(kept), std::move(reason), kind});
+    auto made = reply(StepEnded{name, ending, after_the_end(flow), std::move(kept), std::move(reason), kind,
+                                asked.completion});
     made.sql = std::move(asked.sql);
     return {std::move(made), enum_name(ending)};
   };
@@ -252,7 +253,8 @@ FlowsCore::Settled FlowsCore::settle(const FlowDefinition& flow, std::size_t ste
                                         outcome.reason()),
                             FailureKind::system);
       }
-      auto made = reply(StepRewound{name, flow.steps[*target].name, std::move(kept), outcome.reason()});
+      auto made = reply(
+          StepRewound{name, flow.steps[*target].name, std::move(kept), outcome.reason(), asked.completion});
       made.sql = std::move(asked.sql);
       return {std::move(made), "rewound"};
     }
@@ -268,7 +270,8 @@ FlowsCore::Settled FlowsCore::settle(const FlowDefinition& flow, std::size_t ste
                              .next = last ? std::string() : flow.steps[step + 1].name,
                              .response = std::move(kept),
                              .children = std::move(asked.children),
-                             .closes = closes});
+                             .closes = closes,
+                             .completion = std::move(asked.completion)});
   made.sql = std::move(asked.sql);
   return {std::move(made), "done"};
 }
