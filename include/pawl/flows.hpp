@@ -168,16 +168,21 @@ class Flows {
     return decode<Response>(run.response);
   }
 
+  // A change that is repeated with the same request id and content gets the outcome of the first. Error:
+  // `request_id_reused`.
+
   /// A running step is asked to stop; then what was done is undone. Errors: `finished_instance`,
   /// `illegal_event` where it closes already.
-  Result<Run> cancel(std::string_view flow, std::string_view id, std::string reason);
+  Result<Run> cancel(std::string_view flow, std::string_view id, std::string reason,
+                     std::string request_id = {});
   /// Nothing new begins; a running step may go on to its end.
-  Result<Run> pause(std::string_view flow, std::string_view id);
-  Result<Run> resume(std::string_view flow, std::string_view id);
+  Result<Run> pause(std::string_view flow, std::string_view id, std::string request_id = {});
+  Result<Run> resume(std::string_view flow, std::string_view id, std::string request_id = {});
   /// Goes on at a step (empty: the present one; of a finished run, the one that it ended at). A running step
   /// is asked to stop first. A run that still waits for its begin begins there. A finished run is started
   /// again, with its response so far.
-  Result<Run> retry(std::string_view flow, std::string_view id, std::string step = {});
+  Result<Run> retry(std::string_view flow, std::string_view id, std::string step = {},
+                    std::string request_id = {});
 
   // Steps that are done elsewhere.
 
@@ -186,6 +191,8 @@ class Flows {
              std::move_only_function<void(Result<std::optional<ClaimedStep>>)> done);
   void heartbeat(const Lease& lease, std::optional<double> progress, std::string_view text,
                  std::move_only_function<void(Result<LeaseStatus>)> done);
+  /// A repeat with the same outcome and response gets the outcome of the first, until another step of the run
+  /// is completed. An error, which the step is tried again after, is not remembered. Error: `lease_lost`.
   void complete(const Lease& lease, RemoteOutcome outcome, std::move_only_function<void(Result<void>)> done);
 
   std::vector<FlowCounts> counts() const;

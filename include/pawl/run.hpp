@@ -122,6 +122,14 @@ struct Codec<CheckedJson> {
   }
 };
 
+/// The completion of a claimed step that was taken last: a repeat of it is answered like the first.
+struct TakenCompletion {
+  std::int64_t number = 0;    ///< of the lease
+  std::uint32_t attempt = 0;  ///< of the lease
+  std::string content;        ///< what a repeat is equal in
+  bool operator==(const TakenCompletion&) const = default;
+};
+
 /// What is stored of a run.
 struct RunData {
   std::string run;  ///< ULID
@@ -131,6 +139,7 @@ struct RunData {
   std::optional<RunPlan> plan{};
   std::optional<RunFamily> family{};
   std::optional<RunTrouble> trouble{};
+  std::optional<TakenCompletion> completion{};
   bool operator==(const RunData&) const = default;
 };
 

@@ -78,10 +78,15 @@ Result<Engine*> FlowsCore::engine() const {
 }
 
 Result<Engine*> FlowsCore::engine(const std::stop_token& stop) {
-  if (!attached_.is_open()) {
-    const std::stop_callback stopped(stop, [this] { attached_.open(); });
-    runtime_.wait(attached_);
+  const auto gate = std::make_shared<Gate>();
+  {
+    const std::lock_guard lock(attach_mutex_);
+    if (attached_) return engine();
+    waiting_for_attach_.push_back(gate);
   }
+  // Each has a gate of its own: a handler that is stopped does not let the others go on.
+  const std::stop_callback stopped(stop, [gate] { gate->open(); });
+  runtime_.wait(*gate);
   return engine();
 }
 
@@ -113,7 +118,13 @@ Result<std::vector<RunsAtStep>> FlowsCore::attach(Engine& engine) {
                         {{"flow", at.first}, {"step", at.second}, {"runs", runs}});
     }
   }
-  attached_.open();
+  std::vector<std::shared_ptr<Gate>> waiting;
+  {
+    const std::lock_guard lock(attach_mutex_);
+    attached_ = true;
+    waiting.swap(waiting_for_attach_);
+  }
+  for (const auto& gate : waiting) gate->open();
   return report;
 }
 

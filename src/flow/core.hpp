@@ -34,11 +34,17 @@ void add_progress(Run& run, const std::map<std::string, std::string>& ephemerals
 /// What took time in a run, made of its entries, oldest first.
 std::vector<RunSpan> to_spans(const std::vector<LogEvent>& events, const Run& run);
 
-/// What a step has asked for besides its outcome.
+/// What a step has asked for besides its outcome, and whose completion it was where somebody else did it.
 struct StepAsked {
   std::vector<ExactRun> children{};
   std::vector<Sql> sql{};
+  std::optional<TakenCompletion> completion{};
 };
+
+/// `cancelled` is how the engine tells that a step has stopped because it was asked to. A step that returns
+/// it of its own accord has failed like with any other error. Where a stop was asked for meanwhile, the
+/// engine says so in its place.
+FlowDefinition::Returned fail_if_cancelled(FlowDefinition::Returned returned);
 
 class FlowsCore : public std::enable_shared_from_this<FlowsCore> {
  public:
@@ -105,7 +111,9 @@ class FlowsCore : public std::enable_shared_from_this<FlowsCore> {
   std::map<std::string, std::shared_ptr<const FlowDefinition>, std::less<>> flows_;
   std::vector<Error> problems_;
   std::atomic<Engine*> engine_ = nullptr;
-  Gate attached_;
+  std::mutex attach_mutex_;
+  bool attached_ = false;
+  std::vector<std::shared_ptr<Gate>> waiting_for_attach_;  // handlers that run before there is an engine
   std::set<std::string, std::less<>> pools_;
   std::mutex ids_mutex_;
   UlidSource ids_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "flow/core.hpp"
+#include "pawl/instance_id.hpp"
 #include "pawl/names.hpp"
 
 namespace pawl {
@@ -138,38 +139,65 @@ Result<RunTimeline> Flows::timeline(std::string_view flow, std::string_view id) 
 
 namespace {
 
+/// A change of a run that somebody asks for, and by which request.
+struct Change {
+  std::string_view verb;
+  std::string_view flow;
+  std::string_view id;
+  std::string_view argument{};
+  std::string request_id{};
+
+  /// What a repeat is equal in, whatever state it finds the run in.
+  std::string content(const FlowDefinition& definition) const {
+    JsonWriter out;
+    out.begin_array().string(verb).string(definition.name).string(id).string(argument).end_array();
+    return out.take().value_or("");
+  }
+};
+
 /// Sends an event to a run and shows what became of it.
 template <class E>
-Result<Run> tell(const FlowsCore& core, std::string_view flow, std::string_view id, E event) {
-  PAWL_TRY(const auto* definition, core.find_flow(flow));
+Result<Run> tell(const FlowsCore& core, const Change& change, E event) {
+  PAWL_TRY(const auto* definition, core.find_flow(change.flow));
   PAWL_TRY(auto* engine, core.engine());
-  PAWL_TRY(const auto changed, engine->commit(Transaction{}.send<machine_events::run>(
-                                   std::string(id), std::move(event), {.machine = definition->name})));
+  auto transaction =
+      Transaction{}
+          .send<machine_events::run>(std::string(change.id), std::move(event), {.machine = definition->name})
+          .request_id(change.request_id, change.content(*definition));
+  PAWL_TRY(const auto changed, engine->commit(std::move(transaction)));
   return core.to_run(changed.front());
 }
 
 }  // namespace
 
-Result<Run> Flows::cancel(std::string_view flow, std::string_view id, std::string reason) {
-  return tell(*core_, flow, id, machine_events::Cancel{std::move(reason)});
+Result<Run> Flows::cancel(std::string_view flow, std::string_view id, std::string reason,
+                          std::string request_id) {
+  const Change change{"cancel", flow, id, reason, std::move(request_id)};
+  return tell(*core_, change, machine_events::Cancel{reason});
 }
-Result<Run> Flows::pause(std::string_view flow, std::string_view id) {
-  return tell(*core_, flow, id, machine_events::Pause{});
+Result<Run> Flows::pause(std::string_view flow, std::string_view id, std::string request_id) {
+  return tell(*core_, {.verb = "pause", .flow = flow, .id = id, .request_id = std::move(request_id)},
+              machine_events::Pause{});
 }
-Result<Run> Flows::resume(std::string_view flow, std::string_view id) {
-  return tell(*core_, flow, id, machine_events::Resume{});
+Result<Run> Flows::resume(std::string_view flow, std::string_view id, std::string request_id) {
+  return tell(*core_, {.verb = "resume", .flow = flow, .id = id, .request_id = std::move(request_id)},
+              machine_events::Resume{});
 }
 
-Result<Run> Flows::retry(std::string_view flow, std::string_view id, std::string step) {
+Result<Run> Flows::retry(std::string_view flow, std::string_view id, std::string step,
+                         std::string request_id) {
+  const Change change{"retry", flow, id, step, std::move(request_id)};
   PAWL_TRY(const auto* definition, core_->find_flow(flow));
   PAWL_TRY(auto present, core_->get(flow, id));
   PAWL_TRY(const auto name, FlowsCore::find_step(*definition, step.empty() ? present.step : step));
-  if (!present.finished) return tell(*core_, flow, id, machine_events::Retry{name});
+  if (!present.finished) return tell(*core_, change, machine_events::Retry{name});
   RunOptions options{.id = std::string(id), .from = name};
   if (present.plan && present.plan->queue) options.queue = *present.plan->queue;
   if (present.plan) options.priority = present.plan->priority;
   if (present.family) options.parent = present.family->parent;
   PAWL_TRY(auto prepared, core_->prepare(*definition, std::move(present.request), std::move(options)));
+  prepared.request_id = change.request_id;
+  prepared.content = change.content(*definition);
   prepared.data.response = Json{std::move(present.response)};
   // What it took over from the run that it came after stays.
   if (present.plan && present.plan->after && present.plan->after->response) {
@@ -218,14 +246,33 @@ void Flows::heartbeat(const Lease& lease, std::optional<double> progress, std::s
   (*engine)->heartbeat(lease, std::move(done));
 }
 
+namespace {
+
+/// What a repeat of a completion is equal in.
+TakenCompletion to_taken(const Lease& lease, const RemoteOutcome& result) {
+  const auto& outcome = result.outcome;
+  JsonWriter out;
+  out.begin_array().integer(static_cast<std::int64_t>(outcome.kind()));
+  out.string(outcome.error() ? outcome.error()->to_string() : outcome.reason()).string(outcome.step());
+  out.string(enum_name(outcome.kind_of_failure())).string(result.response.value_or("")).end_array();
+  const auto content = digest16(out.take().value_or(""));
+  return {.number = lease.number, .attempt = lease.attempt, .content = InstanceId{content}.to_string()};
+}
+
+}  // namespace
+
 void Flows::complete(const Lease& lease, RemoteOutcome outcome,
                      std::move_only_function<void(Result<void>)> done) {
   std::string name;
+  bool repeated = false;
   auto settled = [&]() -> Result<FlowsCore::Settled> {
     PAWL_TRY(const auto* flow, core_->find_flow(lease.machine));
     PAWL_TRY(const auto* engine, core_->engine());
     PAWL_TRY(const auto instance, engine->read(flow->name, lease.key));
     PAWL_TRY(const auto data, decode<RunData>(instance.data));
+    auto completion = to_taken(lease, outcome);
+    repeated = data.completion == completion;
+    if (repeated) return fail(Code::lease_lost, "it was completed before");
     const auto step = flow->find(data.step);
     if (!step || !flow->steps[*step].lease)
       return fail(Code::lease_lost, fmt::format("{} \"{}\" is at no step that can be claimed", flow->name,
@@ -235,8 +282,11 @@ void Flows::complete(const Lease& lease, RemoteOutcome outcome,
       if (auto fits = flow->check_response(*outcome.response); !fits)
         return fail(std::move(fits).error().while_("the response"));
     }
-    return core_->settle(*flow, *step, data, {std::move(outcome.outcome), std::move(outcome.response)}, {});
+    return core_->settle(*flow, *step, data,
+                         fail_if_cancelled({std::move(outcome.outcome), std::move(outcome.response)}),
+                         {.completion = std::move(completion)});
   }();
+  if (repeated) return done({});
   if (!settled) return done(fail(settled.error()));
   // Only what was taken counts: the lease may be over.
   (*core_->engine())

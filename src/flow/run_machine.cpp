@@ -89,9 +89,13 @@ void delay(RunData& data, Effects& effects) {
 
 void watch(RunData&, Effects& effects) { effects.work(std::string(kWatch), Begin{}); }
 
+void enter_queue(const RunData& data, Effects& effects) {
+  if (data.plan && data.plan->queue) effects.enter_queue(*data.plan->queue, data.plan->priority);
+}
+
 /// Takes its place in the queue, if it has one, and asks for the step.
 void run_step(RunData& data, Effects& effects) {
-  if (data.plan && data.plan->queue) effects.enter_queue(*data.plan->queue, data.plan->priority);
+  enter_queue(data, effects);
   effects.work(data.step, Begin{});
 }
 
@@ -156,7 +160,7 @@ void note_upstream(RunData& data, const UpstreamEnded& ended) {
 }
 
 void note_done(RunData& data, const StepDone& done) {
-  if (done.response) data.response = *done.response;
+  keep_result(data, done);
   if (!done.next.empty()) data.step = done.next;
   for (const auto& started : done.children) {
     auto& children = family(data).children;
@@ -170,7 +174,7 @@ void note_done(RunData& data, const StepDone& done) {
 }
 
 void note_rewound(RunData& data, const StepRewound& step) {
-  if (step.response) data.response = *step.response;
+  keep_result(data, step);
   auto& why = trouble(data);
   ++why.rewinds[step.step];
   why.error = step.reason;
@@ -191,7 +195,7 @@ void note_dependent(RunData& data, const ExactRun& dependent) {
 }
 
 void note_end(RunData& data, const StepEnded& end) {
-  if (end.response) data.response = *end.response;
+  keep_result(data, end);
   auto& why = trouble(data);
   why.ending = end.ending;
   why.error = end.reason;

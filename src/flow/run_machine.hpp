@@ -48,12 +48,14 @@ struct StepDone {
   std::optional<Json> response{};
   std::vector<ExactRun> children{};  ///< to be waited for
   bool closes = false;               ///< every step is done, and `next` is a finalizer
+  std::optional<TakenCompletion> completion{};
 };
 struct StepRewound {
   std::string step;
   std::string next;
   std::optional<Json> response{};
   std::string reason;
+  std::optional<TakenCompletion> completion{};
 };
 /// The run ends as `ending`: at once, or, where `next` is kPlan, when everything is undone and finished.
 struct StepEnded {
@@ -63,6 +65,7 @@ struct StepEnded {
   std::optional<Json> response{};
   std::string reason;
   std::optional<FailureKind> kind{};
+  std::optional<TakenCompletion> completion{};
 };
 /// The step does not run any more, as was asked for.
 struct StepStopped {
@@ -92,6 +95,8 @@ RunFamily& family(RunData& data);
 
 void delay(RunData& data, Effects& effects);
 void watch(RunData& data, Effects& effects);
+/// Takes its place in the queue, if it has one.
+void enter_queue(const RunData& data, Effects& effects);
 void run_step(RunData& data, Effects& effects);
 void hold(RunData& data, Effects& effects);
 /// Ends as cancelled once everything is undone; `begun`: the present step may have done something.
@@ -100,6 +105,12 @@ void clean_up(RunData& data, const std::string& next, Effects& effects);
 void tell_end(const RunData& data, RunState state, Effects& effects);
 void note_child(RunData& data, const ChildEnded& child);
 void note_upstream(RunData& data, const UpstreamEnded& upstream);
+/// Keeps what every end of a step may bring: a response, and whose completion it was.
+template <class E>
+void keep_result(RunData& data, const E& step) {
+  if (step.response) data.response = *step.response;
+  if (step.completion) data.completion = step.completion;
+}
 void note_done(RunData& data, const StepDone& done);
 void note_rewound(RunData& data, const StepRewound& step);
 void note_end(RunData& data, const StepEnded& end);
@@ -190,7 +201,7 @@ inline constexpr auto run =
         // Steps.
         .on<StepDone>(running, closing, when([](const RunData& data) { return detail::is_cancelled(data); }),
                       [](RunData& data, const StepDone& done, Effects& effects) {
-                        if (done.response) data.response = *done.response;
+                        detail::keep_result(data, done);
                         detail::cancel(data, *data.trouble->cancel, true, effects);
                       })
         .on<StepDone>(running, running, when([](const RunData& data) { return detail::is_to_retry(data); }),
@@ -204,7 +215,7 @@ inline constexpr auto run =
         .on<StepDone>(running, closing,
                       when([](const RunData&, const StepDone& step) { return step.closes; }),
                       [](RunData& data, const StepDone& step, Effects& effects) {
-                        if (step.response) data.response = *step.response;
+                        detail::keep_result(data, step);
                         detail::trouble(data).ending = RunState::done;
                         detail::clean_up(data, step.next, effects);
                       })
@@ -219,7 +230,11 @@ inline constexpr auto run =
                         detail::note_done(after, step);
                         return detail::has_open_children(after);
                       }),
-                      [](RunData& data, const StepDone& step) { detail::note_done(data, step); })
+                      // Its children may need the place; it waits for its turn again afterwards.
+                      [](RunData& data, const StepDone& step, Effects& effects) {
+                        detail::note_done(data, step);
+                        effects.leave_queue();
+                      })
         .on<StepDone>(running, running,
                       [](RunData& data, const StepDone& step, Effects& effects) {
                         detail::note_done(data, step);
@@ -227,7 +242,8 @@ inline constexpr auto run =
                       })
         .on<StepRewound>(running, closing,
                          when([](const RunData& data) { return detail::is_cancelled(data); }),
-                         [](RunData& data, const StepRewound&, Effects& effects) {
+                         [](RunData& data, const StepRewound& step, Effects& effects) {
+                           detail::keep_result(data, step);
                            detail::cancel(data, *data.trouble->cancel, true, effects);
                          })
         .on<StepRewound>(running, running,
@@ -249,12 +265,12 @@ inline constexpr auto run =
         // What was asked for goes before an end that may only be the answer to it.
         .on<StepEnded>(running, closing, when([](const RunData& data) { return detail::is_cancelled(data); }),
                        [](RunData& data, const StepEnded& step, Effects& effects) {
-                         if (step.response) data.response = *step.response;
+                         detail::keep_result(data, step);
                          detail::cancel(data, *data.trouble->cancel, true, effects);
                        })
         .on<StepEnded>(running, running, when([](const RunData& data) { return detail::is_to_retry(data); }),
                        [](RunData& data, const StepEnded& step, Effects& effects) {
-                         if (step.response) data.response = *step.response;
+                         detail::keep_result(data, step);
                          detail::retry(data, effects);
                        })
         .on<StepEnded>(running, closing,
@@ -294,7 +310,7 @@ inline constexpr auto run =
                         }),
                         [](RunData& data, const ChildEnded& child, Effects& effects) {
                           detail::note_child(data, child);
-                          effects.work(data.step, Begin{});
+                          detail::run_step(data, effects);
                         })
         .stay<ChildEnded>(from(delayed, waiting, running, joining, paused, closing),
                           [](RunData& data, const ChildEnded& child) { detail::note_child(data, child); })
@@ -342,6 +358,7 @@ inline constexpr auto run =
         .on<Retry>(joining, running,
                    [](RunData& data, const Retry& again, Effects& effects) {
                      detail::trouble(data).retry = again.step;
+                     detail::enter_queue(data, effects);
                      detail::retry(data, effects);
                    })
         .stay<Retry>(running,

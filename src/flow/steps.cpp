@@ -194,11 +194,19 @@ Machines::Work FlowsCore::step_work(const std::shared_ptr<const FlowDefinition>&
     const auto& data = decoded ? *decoded : *static_cast<const RunData*>(context.value);
     RunningStep running(*this, context, data, present.name);
     auto returned = present.run(running, data);
+    if (!context.stop.stop_requested()) returned = fail_if_cancelled(std::move(returned));
     auto settled = settle(*flow, step, data, std::move(returned), running.take_asked());
     count(flow->name, present.name, settled.outcome);
     return std::move(settled.reply);
   };
   return work;
+}
+
+FlowDefinition::Returned fail_if_cancelled(FlowDefinition::Returned returned) {
+  const auto& error = returned.outcome.error();
+  if (!error || error->code() != Code::cancelled) return returned;
+  return {Error(Code::work_threw,
+                fmt::format("the step was not asked to stop, but returned {}", error->to_string()))};
 }
 
 FlowsCore::Settled FlowsCore::settle(const FlowDefinition& flow, std::size_t step, const RunData& data,
@@ -209,7 +217,8 @@ FlowsCore::Settled FlowsCore::settle(const FlowDefinition& flow, std::size_t ste
   std::optional<Json> kept;
   if (response && *response != data.response.text) kept = Json{*std::move(response)};
   const auto end = [&](RunState ending, std::string reason, std::optional<FailureKind> kind) -> Settled {
-    auto made = reply(StepEnded{name, ending, after_the_end(flow), std::move(kept), std::move(reason), kind});
+    auto made = reply(StepEnded{name, ending, after_the_end(flow), std::move(kept), std::move(reason), kind,
+                                asked.completion});
     made.sql = std::move(asked.sql);
     return {std::move(made), enum_name(ending)};
   };
@@ -244,7 +253,8 @@ FlowsCore::Settled FlowsCore::settle(const FlowDefinition& flow, std::size_t ste
                                         outcome.reason()),
                             FailureKind::system);
       }
-      auto made = reply(StepRewound{name, flow.steps[*target].name, std::move(kept), outcome.reason()});
+      auto made = reply(
+          StepRewound{name, flow.steps[*target].name, std::move(kept), outcome.reason(), asked.completion});
       made.sql = std::move(asked.sql);
       return {std::move(made), "rewound"};
     }
@@ -260,7 +270,8 @@ FlowsCore::Settled FlowsCore::settle(const FlowDefinition& flow, std::size_t ste
                              .next = last ? std::string() : flow.steps[step + 1].name,
                              .response = std::move(kept),
                              .children = std::move(asked.children),
-                             .closes = closes});
+                             .closes = closes,
+                             .completion = std::move(asked.completion)});
   made.sql = std::move(asked.sql);
   return {std::move(made), "done"};
 }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
+#include <system_error>
 #include <vector>
 
 #include "server/names.hpp"
@@ -146,8 +148,10 @@ Result<std::int64_t> integer_parameter(const http::Request& request, std::string
   if (text.empty() && !request.has_parameter(name)) return 0;
   std::int64_t value = 0;
   const auto* end = text.data() + text.size();
-  if (text.empty() || std::from_chars(text.data(), end, value).ptr != end || value < 0) {
-    return fail(wrong_parameter(name, "a number from 0 on", text));
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (rest != end || error != std::errc{} || value < 0) {
+    return fail(wrong_parameter(
+        name, fmt::format("a number from 0 to {}", std::numeric_limits<std::int64_t>::max()), text));
   }
   return value;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "server/feed_stream.hpp"
+#include "server/lapse.hpp"
 
 namespace pawl::server {
 namespace {
@@ -18,7 +19,9 @@ constexpr Duration kFirstPause = std::chrono::milliseconds(100);
 constexpr Duration kLongestPause = std::chrono::seconds(10);
 
 /// After these no entry comes any more, however often one asks.
-bool is_final(Code code) {
+bool is_final(const Error& error) {
+  const auto code = error.code();
+  if (is_lapse(error)) return false;
   return code == Code::store_poisoned || code == Code::store_fenced || code == Code::store_diverged ||
          code == Code::stopped;
 }
@@ -136,10 +139,13 @@ void Hub::follow() {
     const auto begun = runtime_.instant();
     const auto followed = follow_while_listened();
     if (followed) continue;
-    log_.error("the log cannot be followed", {{"error", followed.error().to_string()}});
-    if (is_final(followed.error().code())) return end_all(followed.error());
-    if (runtime_.instant() - begun > kLongestPause) pause = kFirstPause;
-    end_for_now(followed.error());
+    const auto& error = followed.error();
+    const bool lapsed = is_lapse(error);
+    // A lease that has run out is asked for often, because that costs nothing, and told of once.
+    if (!lapsed || !is_in_trouble()) log_.error("the log cannot be followed", {{"error", error.to_string()}});
+    if (is_final(error)) return end_all(error);
+    if (lapsed || runtime_.instant() - begun > kLongestPause) pause = kFirstPause;
+    end_for_now(error);
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, pause, [&] { return closed_; });
     pause = std::min(pause * 2, kLongestPause);
@@ -148,6 +154,8 @@ void Hub::follow() {
 
 Result<void> Hub::follow_while_listened() {
   PAWL_TRY(auto subscription, engine_.subscribe(""));
+  // Nobody is let in before it is known that the log can be read. What this reads lies before the base.
+  PAWL_CHECK(subscription.next(Duration(0), kBatch));
   {
     const std::lock_guard lock(mutex_);
     recent_.clear();
@@ -234,6 +242,11 @@ void Hub::end_all(const Error& why) {
   if (why.code() != Code::stopped) failed_ = why;
   closed_ = closed_ || why.code() == Code::stopped;
   end_streams(why);
+}
+
+bool Hub::is_in_trouble() const {
+  const std::lock_guard lock(mutex_);
+  return trouble_.has_value();
 }
 
 /// Readers come again with their cursor, so that they miss nothing.

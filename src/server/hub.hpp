@@ -84,6 +84,7 @@ class Hub {
   void hand_out(std::vector<LogEvent> events);
   void end_all(const Error& why);
   void end_for_now(const Error& why);
+  bool is_in_trouble() const;
   void end_streams(const Error& why);
   using Streams = std::unordered_set<std::shared_ptr<FeedStream>>;
   Streams& place_of(const FeedFilter& filter);

@@ -179,7 +179,9 @@ std::vector<http::Route> lease_routes(Flows& flows, Waits& waits) {
       {.method = http::Method::post,
        .path = "/v1/leases/complete",
        .id = "complete_step",
-       .summary = "Say what a claimed step came to; answered once that is durable",
+       .summary =
+           "Say what a claimed step came to; answered once that is durable. A repeat with the same result "
+           "gets the first answer",
        .role = http::Role::operator_,
        .request = schema_ref("Completion"),
        .response = schema_ref("Completed"),

@@ -85,41 +85,52 @@ void wait_run(const Flows& flows, Waits& waits, const http::Request& request, ht
              });
 }
 
-using Change = Result<Run> (*)(Flows&, const std::string& flow, const std::string& id, const Body&);
+/// A run that is to be changed, and by which request.
+struct Asked {
+  std::string flow;
+  std::string id;
+  std::string request_id;
+};
+using Change = Result<Run> (*)(Flows&, const Asked&, const Body&);
 
-Result<Run> cancel_run(Flows& flows, const std::string& flow, const std::string& id, const Body& body) {
+Result<Run> cancel_run(Flows& flows, const Asked& asked, const Body& body) {
   PAWL_TRY(auto reason, body.text_or("reason", ""));
-  return flows.cancel(flow, id, reason.empty() ? "asked for" : std::move(reason));
+  return flows.cancel(asked.flow, asked.id, reason.empty() ? "asked for" : std::move(reason),
+                      asked.request_id);
 }
-Result<Run> pause_run(Flows& flows, const std::string& flow, const std::string& id, const Body&) {
-  return flows.pause(flow, id);
+Result<Run> pause_run(Flows& flows, const Asked& asked, const Body&) {
+  return flows.pause(asked.flow, asked.id, asked.request_id);
 }
-Result<Run> resume_run(Flows& flows, const std::string& flow, const std::string& id, const Body&) {
-  return flows.resume(flow, id);
+Result<Run> resume_run(Flows& flows, const Asked& asked, const Body&) {
+  return flows.resume(asked.flow, asked.id, asked.request_id);
 }
-Result<Run> retry_run(Flows& flows, const std::string& flow, const std::string& id, const Body& body) {
+Result<Run> retry_run(Flows& flows, const Asked& asked, const Body& body) {
   PAWL_TRY(auto step, body.text_or("step", ""));
-  return flows.retry(flow, id, std::move(step));
+  return flows.retry(asked.flow, asked.id, std::move(step), asked.request_id);
 }
 
 /// POST …/<verb> with at most one field.
 http::Route changing(Flows& flows, const std::string& verb, std::string summary, std::string schema,
                      std::string_view field, Change change) {
-  return {
-      .method = http::Method::post,
-      .path = "/v1/flows/{flow}/runs/{id}/" + verb,
-      .id = verb + "_run",
-      .summary = std::move(summary),
-      .role = http::Role::operator_,
-      .request = schema_ref(schema),
-      .response = schema_ref("Run"),
-      .errors = {Code::unknown_machine, Code::unknown_instance, Code::finished_instance, Code::illegal_event},
-      .run = [&flows, field, change](const http::Request& request) -> Result<http::Response> {
-        PAWL_TRY(const auto* flow, find_flow(flows, request));
-        PAWL_TRY(const auto body, field.empty() ? Body::parse(request, {}) : Body::parse(request, {field}));
-        PAWL_TRY(const auto run, change(flows, flow->name, request.parameter("id"), body));
-        return run_response(run);
-      }};
+  return {.method = http::Method::post,
+          .path = "/v1/flows/{flow}/runs/{id}/" + verb,
+          .id = verb + "_run",
+          .summary = std::move(summary),
+          .role = http::Role::operator_,
+          .request = schema_ref(schema),
+          .response = schema_ref("Run"),
+          .errors = {Code::unknown_machine, Code::unknown_instance, Code::finished_instance,
+                     Code::illegal_event, Code::invalid_argument, Code::request_id_reused},
+          .takes_request_id = true,
+          .run = [&flows, field, change](const http::Request& request) -> Result<http::Response> {
+            PAWL_TRY(const auto* flow, find_flow(flows, request));
+            PAWL_TRY(const auto body,
+                     field.empty() ? Body::parse(request, {}) : Body::parse(request, {field}));
+            PAWL_TRY(auto key, request_id(request));
+            const Asked asked{flow->name, request.parameter("id"), std::move(key)};
+            PAWL_TRY(const auto run, change(flows, asked, body));
+            return run_response(run);
+          }};
 }
 
 http::Route list_runs_route(Flows& flows) {

@@ -19,6 +19,7 @@
 #include "pawl/auth.hpp"
 #include "pawl/flows.hpp"
 #include "pawl/server.hpp"
+#include "server/lapse.hpp"
 #include "server/listen.hpp"
 #include "server/names.hpp"
 
@@ -153,12 +154,6 @@ std::optional<Duration> watchdog_interval() {
   return Duration(micros / 2);
 }
 
-Result<void> engine_alive(const Engine& engine) {
-  PAWL_TRY(auto subscription, engine.subscribe(""));
-  PAWL_CHECK(subscription.next(Duration(0), 1));
-  return {};
-}
-
 void reload_now(Server& server, const Logger& log, const Config& running, const Systems& available,
                 const Result<Config>& fresh) {
   if (!fresh) {
@@ -190,7 +185,7 @@ Result<void> obey(const sigset_t& signals, const Engine& engine, const std::func
       reload();
       notify_manager("READY=1");
     }
-    PAWL_CHECK(engine_alive(engine));
+    PAWL_CHECK(check_engine(engine));
     if (watchdog) notify_manager("WATCHDOG=1");
   }
 }
@@ -217,6 +212,13 @@ Result<std::vector<System*>> check_config(const Config& config, const Systems& a
   PAWL_TRY(auto systems, choose(config, available));
   PAWL_CHECK(check_listening(config.server, config.auth));
   return systems;
+}
+
+Result<void> check_engine(const Engine& engine) {
+  PAWL_TRY(auto subscription, engine.subscribe(""));
+  const auto followed = subscription.next(Duration(0), 1);
+  if (!followed && !is_lapse(followed.error())) return fail(followed.error());
+  return {};
 }
 
 ServerOptions server_options(const Config& config) {

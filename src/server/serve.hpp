@@ -14,6 +14,10 @@ namespace pawl::server {
 /// address, the files of TLS. Gives the systems that the configuration names, in its order.
 Result<std::vector<System*>> check_config(const Config& config, const Systems& available);
 
+/// Error: what the store has failed with for good, so that the process must start anew. A lease that has run
+/// out and may be prolonged yet is none.
+Result<void> check_engine(const Engine& engine);
+
 /// What follows for the server from the configuration alone.
 ServerOptions server_options(const Config& config);
 

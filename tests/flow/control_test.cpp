@@ -237,6 +237,45 @@ TEST_F(FlowControlTest, ARunWhoseStepAnswersItsCancelWithAnEndIsCancelledAndUndo
   }
 }
 
+TEST_F(FlowControlTest, ARunWhoseStepIgnoresItsCancelAndIsDoneIsCancelledAndUndone) {
+  script.doings["pack"] = [&](Step& step, const Order&, Receipt&) {
+    (void)linger(step, 1h);
+    return Outcome::done();
+  };
+  start();
+  kit.advance(1s);
+  ASSERT_TRUE(flows().cancel("shop", "x", "changed my mind"));
+  const auto ended = flows().wait("shop", "x").value();
+  EXPECT_EQ(ended.state, RunState::cancelled);
+  EXPECT_EQ(ended.error, "changed my mind");
+  EXPECT_THAT(ended.response, HasSubstr(R"(["charge","pack"])"));
+  EXPECT_THAT(script.log, ElementsAre("x:charge", "x:pack", "x:unpack", "x:refund", "x:tidy", "x:report"));
+}
+
+TEST_F(FlowControlTest, AStepThatSentTheRunBackIsUndoneWhenAnEarlierStepThenEndsIt) {
+  script.doings["charge"] = [&](Step&, const Order&, Receipt&) {
+    return script.log.size() == 1 ? Outcome::done() : Outcome::abort("no money");
+  };
+  script.doings["pack"] = [](Step&, const Order&, Receipt&) { return Outcome::rewind("charge", "too dear"); };
+  start();
+  EXPECT_EQ(flows().wait("shop", "x").value().state, RunState::aborted);
+  EXPECT_THAT(script.log,
+              ElementsAre("x:charge", "x:pack", "x:charge", "x:unpack", "x:refund", "x:tidy", "x:report"));
+}
+
+TEST_F(FlowControlTest, AStepThatARetryWentBackFromIsUndoneWhenAnEarlierStepThenEndsTheRun) {
+  script.doings["charge"] = [&](Step&, const Order&, Receipt&) {
+    return script.log.size() == 1 ? Outcome::done() : Outcome::abort("no money");
+  };
+  script.doings["pack"] = [&](Step& step, const Order&, Receipt&) { return linger(step, 5s); };
+  start();
+  kit.advance(1s);
+  ASSERT_TRUE(flows().retry("shop", "x", "charge"));
+  EXPECT_EQ(flows().wait("shop", "x").value().state, RunState::aborted);
+  EXPECT_THAT(script.log,
+              ElementsAre("x:charge", "x:pack", "x:charge", "x:unpack", "x:refund", "x:tidy", "x:report"));
+}
+
 TEST_F(FlowControlTest, AFailedRunIsRetriedFromTheStepThatFailedWithItsResponse) {
   script.doings["ship"] = [&](Step&, const Order&, Receipt&) { return Outcome::abort("strike"); };
   start();
@@ -284,6 +323,33 @@ TEST_F(FlowControlTest, AStepThatIgnoresItsTimeLimitFailsTheRunAndDisturbsNobody
   ASSERT_TRUE(flows().cancel("shop", "x", "it hangs"));
   kit.advance(1s);
   EXPECT_EQ(run().state, RunState::cancelled);
+}
+
+TEST_F(FlowControlTest, AStepThatReturnsCancelledUnaskedFailsTheRunOnceItsRetriesAreUsedUp) {
+  script.doings["pack"] = [](Step&, const Order&, Receipt&) -> Outcome {
+    return Error(Code::cancelled, "the courier cancelled");
+  };
+  start();
+  kit.advance(1min);
+  EXPECT_EQ(run().state, RunState::failed);
+  EXPECT_THAT(run().error, HasSubstr("the courier cancelled"));
+  EXPECT_THAT(script.log, ElementsAre("x:charge", "x:pack", "x:pack", "x:pack", "x:pack", "x:unpack",
+                                      "x:refund", "x:tidy", "x:report"));
+}
+
+TEST_F(FlowControlTest, AStepThatReturnsCancelledUnaskedWhileItIsPausedPausesTheRun) {
+  script.doings["charge"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
+    if (script.log.size() > 1) return Outcome::done();
+    (void)linger(step, 5s);
+    return Error(Code::cancelled, "the bank cancelled");
+  };
+  start();
+  kit.advance(1s);
+  ASSERT_TRUE(flows().pause("shop", "x"));
+  kit.advance(1h);
+  EXPECT_EQ(run().state, RunState::paused);
+  ASSERT_TRUE(flows().resume("shop", "x"));
+  EXPECT_EQ(flows().wait("shop", "x").value().state, RunState::done);
 }
 
 TEST_F(FlowControlTest, AStepThatKillsTheProcessUsesUpItsAttempts) {

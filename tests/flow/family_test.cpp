@@ -14,29 +14,34 @@ class FlowFamilyTest : public ::testing::Test {
  protected:
   Script script;
   FlowKit kit{[this](Flows& flows) {
-    flows.add(script.letters("child"));
-    flows.add(flow<Order, Receipt>("parent")
-                  .start("fan-out",
-                         [this](Step& step, const Order&, Receipt&) -> Outcome {
-                           script.log.push_back("fan-out");
-                           for (const auto* id : {"one", "two"}) {
-                             PAWL_CHECK(step.start_child("child", Order{.item = id}, {.id = id}));
-                           }
-                           if (step.attempt() < fan_out_attempts) return busy();
-                           return Outcome::join();
-                         })
-                  .to("fan-in",
-                      [this](Step& step, const Order&, Receipt& receipt) -> Outcome {
-                        if (rewinds > 0 && --rewinds == 0) return Outcome::rewind("fan-out", "once more");
-                        for (const auto* id : {"one", "two"}) {
-                          PAWL_TRY(const auto child, step.get("child", id));
-                          receipt.did.push_back(std::string(id) + " " + std::string(enum_name(child.state)));
-                        }
-                        script.log.push_back("fan-in");
-                        return Outcome::done();
-                      })
-                  .end());
-  }};
+                flows.add(script.letters("child"));
+                flows.add(flow<Order, Receipt>("parent")
+                              .start("fan-out",
+                                     [this](Step& step, const Order&, Receipt&) -> Outcome {
+                                       script.log.push_back("fan-out");
+                                       for (const auto* id : {"one", "two"}) {
+                                         PAWL_CHECK(step.start_child("child", Order{.item = id},
+                                                                     {.id = id, .queue = child_queue}));
+                                       }
+                                       if (step.attempt() < fan_out_attempts) return busy();
+                                       return Outcome::join();
+                                     })
+                              .to("fan-in",
+                                  [this](Step& step, const Order&, Receipt& receipt) -> Outcome {
+                                    if (rewinds > 0 && --rewinds == 0)
+                                      return Outcome::rewind("fan-out", "once more");
+                                    for (const auto* id : {"one", "two"}) {
+                                      PAWL_TRY(const auto child, step.get("child", id));
+                                      receipt.did.push_back(std::string(id) + " " +
+                                                            std::string(enum_name(child.state)));
+                                    }
+                                    script.log.push_back("fan-in");
+                                    return Outcome::done();
+                                  })
+                              .end());
+              },
+              {.engine = {.pools = {{"line", 1}}}}};
+  std::string child_queue;
   std::uint32_t fan_out_attempts = 1;
   int rewinds = 0;
   Flows& flows() { return kit.flows(); }
@@ -55,6 +60,58 @@ TEST_F(FlowFamilyTest, TheNextStepWaitsForEveryChildAndSeesHowItEnded) {
   EXPECT_THAT(ended.response, HasSubstr(R"(["one done","two aborted"])"));
   EXPECT_THAT(ended.family->children, SizeIs(2));
   EXPECT_EQ(flows().get("child", "one").value().family->parent, (RunRef{"parent", "p"}));
+}
+
+TEST_F(FlowFamilyTest, AParentThatJoinsLeavesItsPlaceInTheQueueToItsChildren) {
+  child_queue = "line";
+  flows().start("parent", "{}", {.id = "p", .queue = "line"}).value();
+  kit.advance(1h);
+  EXPECT_EQ(flows().get("parent", "p").value().state, RunState::done);
+  EXPECT_THAT(script.log,
+              ElementsAre("fan-out", "one:a", "one:b", "one:c", "two:a", "two:b", "two:c", "fan-in"));
+}
+
+TEST_F(FlowFamilyTest, AParentThatJoinsInAFullQueueGoesOnAfterACrash) {
+  child_queue = "line";
+  script.doings["b"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+    return step.attempt() < 3 ? busy() : Outcome::done();
+  };
+  flows().start("parent", "{}", {.id = "p", .queue = "line"}).value();
+  kit.advance(50ms);
+  ASSERT_EQ(flows().get("parent", "p").value().state, RunState::joining);
+  kit.crash();
+  kit.advance(1h);
+  EXPECT_EQ(flows().get("parent", "p").value().state, RunState::done);
+}
+
+TEST_F(FlowFamilyTest, AParentThatHasJoinedWaitsForItsTurnInTheQueueAgain) {
+  script.doings["b"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+    if (step.id() == "long") return step.attempt() < 4 ? busy() : Outcome::done();
+    return step.attempt() < 2 ? busy() : Outcome::done();
+  };
+  flows().start("parent", "{}", {.id = "p", .queue = "line"}).value();
+  kit.advance(50ms);
+  ASSERT_EQ(flows().get("parent", "p").value().state, RunState::joining);
+  flows().start("child", "{}", {.id = "long", .queue = "line"}).value();
+  kit.advance(200ms);
+  EXPECT_EQ(flows().get("child", "two").value().state, RunState::done);
+  EXPECT_EQ(flows().get("parent", "p").value().status, "queued");
+  EXPECT_EQ(flows().wait("parent", "p").value().state, RunState::done);
+  EXPECT_EQ(flows().get("child", "long").value().state, RunState::done);
+}
+
+TEST_F(FlowFamilyTest, AJoiningParentThatIsRetriedTakesItsTurnInTheQueue) {
+  script.doings["b"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+    return step.attempt() < 3 ? busy() : Outcome::done();
+  };
+  flows().start("parent", "{}", {.id = "p", .queue = "line"}).value();
+  kit.advance(50ms);
+  ASSERT_EQ(flows().get("parent", "p").value().state, RunState::joining);
+  flows().start("child", "{}", {.id = "long", .queue = "line"}).value();
+  ASSERT_TRUE(flows().retry("parent", "p", "fan-out"));
+  kit.advance(50ms);
+  EXPECT_EQ(flows().get("parent", "p").value().status, "queued");
+  EXPECT_EQ(flows().wait("parent", "p").value().state, RunState::done);
 }
 
 TEST_F(FlowFamilyTest, AStepThatIsRepeatedFindsTheChildrenItStarted) {

@@ -197,6 +197,23 @@ TEST(Api, HistoryIsNewestFirstAndPaged) {
   world.expect_problem(world.call("GET", "/v1/instances/door/back/history"), 404, "unknown_instance");
 }
 
+TEST(Api, AParameterOutsideOfItsRangeIsRefusedWithItsNameAndRange) {
+  World world;
+  world.engine->create<door>("front").value();
+  for (const std::string target : {"/v1/instances/door/front/history?before=9223372036854775808",
+                                   "/v1/instances/door/front/history?before=99999999999999999999",
+                                   "/v1/events?recent=99999999999999999999"}) {
+    SCOPED_TRACE(target);
+    const auto answer = world.call("GET", target);
+    world.expect_problem(answer, 400, "invalid_argument");
+    EXPECT_THAT(answer.body, HasSubstr(target.contains("before") ? "before" : "recent"));
+    EXPECT_THAT(answer.body, HasSubstr("from 0 to 9223372036854775807"));
+  }
+  const auto limit = world.call("GET", "/v1/instances?limit=99999999999999999999");
+  world.expect_problem(limit, 400, "invalid_argument");
+  EXPECT_THAT(limit.body, HasSubstr("from 1 to "));
+}
+
 TEST(Api, TimersAreListed) {
   World world;
   world.engine->create<door>("front").value();

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
+#include "pawl/sim_disk.hpp"
 #include "server/secrets.hpp"
 #include "tests/server/auth_world.hpp"
 #include "tests/server/reader.hpp"
@@ -39,6 +41,49 @@ TEST_F(AuthTest, ALoginCodeIsGoodOnceAndAtOnce) {
   // Although the administrator has a one-time password still.
   EXPECT_EQ(world_.call("GET", "/v1/users", {}, browser.headers()).status, 200);
   world_.expect_problem(world_.call("POST", "/v1/login/code", body), 401, "unauthenticated");
+}
+
+/// Whose monotonic clock a test can set forward.
+class ShiftedRuntime final : public Runtime {
+ public:
+  Time now() override { return inside_.now(); }
+  Instant instant() override { return inside_.instant() + shift; }
+  std::uint64_t random() override { return inside_.random(); }
+  std::unique_ptr<Lane> open_lane(std::string name) override { return inside_.open_lane(std::move(name)); }
+  std::unique_ptr<Workers> open_workers(std::string name, Workers::Options options) override {
+    return inside_.open_workers(std::move(name), options);
+  }
+  bool wait(Gate& gate, std::optional<Duration> timeout) override { return inside_.wait(gate, timeout); }
+  bool fault(std::string_view) override { return false; }
+
+  Duration shift{};
+
+ private:
+  ThreadRuntime inside_;
+};
+
+TEST(LoginCode, ItIsGoodForAnHour) {
+  ShiftedRuntime runtime;
+  sim::Disk disk(1);
+  AuthOptions cheap;
+  cheap.cheap_passwords = true;
+  const auto auth = make_auth(cheap);
+  Machines machines;
+  auth->add_machines(machines);
+  const auto engine =
+      Engine::open(runtime, std::move(machines), {.store = "sqlite:pawl.db", .vfs = disk.vfs_name()}).value();
+  auth->start(runtime, *engine).value();
+  const auto routes = auth->routes(*engine);
+  const auto route = std::ranges::find(routes, "log_in_with_code", &http::Route::id);
+  const auto status_after = [&](Duration age) {
+    http::Request request;
+    request.body = fmt::format(R"({{"code":"{}"}})", auth->make_login_code().value());
+    runtime.shift += age;
+    const auto answer = route->run(request);
+    return answer ? "logged in" : name(answer.error().code());
+  };
+  EXPECT_EQ(status_after(std::chrono::minutes(59)), "logged in");
+  EXPECT_EQ(status_after(std::chrono::hours(1)), "unauthenticated");
 }
 
 TEST_F(AuthTest, ANewLoginCodeReplacesTheOneBefore) {

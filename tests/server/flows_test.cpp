@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
+#include "server/routes.hpp"
 #include "server/waits.hpp"
 #include "tests/server/parcels.hpp"
 #include "tests/server/world.hpp"
@@ -333,6 +336,81 @@ TEST_F(FlowRoutes, ARunIsCancelledPausedResumedAndRetried) {
   EXPECT_EQ(member(again.body, "generation"), "2");
   complete(claim());
   EXPECT_EQ(member(ended("a"), "state"), R"("done")");
+}
+
+TEST_F(FlowRoutes, ARepeatedChangeGetsTheOutcomeOfTheFirst) {
+  const auto change = [&](std::string_view verb, std::string_view key, std::string_view body = "{}") {
+    return world_.call("POST", fmt::format("{}/a/{}", kRuns, verb), body,
+                       fmt::format("Idempotency-Key: {}\r\n", key));
+  };
+  start("a", R"(,"delay":"1h")");
+  for (const auto* verb : {"pause", "resume", "cancel"}) {
+    SCOPED_TRACE(verb);
+    const auto first = change(verb, verb);
+    EXPECT_EQ(first.status, 200) << first.body;
+    if (verb == std::string_view("cancel")) ended("a");
+    const auto before = world_.last_seq();
+    const auto second = change(verb, verb);
+    EXPECT_EQ(second.status, 200) << second.body;
+    EXPECT_EQ(member(second.body, "state"), member(first.body, "state"));
+    EXPECT_EQ(world_.last_seq(), before);
+  }
+  world_.expect_problem(change("cancel", "cancel", R"({"reason":"another"})"), 422, "request_id_reused");
+  world_.expect_problem(change("pause", "cancel"), 422, "request_id_reused");
+  world_.expect_problem(change("pause", "not printable"), 400, "invalid_argument");
+}
+
+TEST_F(FlowRoutes, ARepeatedRetryFindsTheRunThatTheFirstHasStarted) {
+  const auto retry = [&](std::string_view key, std::string_view body) {
+    return world_.call("POST", kRuns + "/a/retry", body, fmt::format("Idempotency-Key: {}\r\n", key));
+  };
+  start("a", R"(,"delay":"1h")");
+  EXPECT_EQ(retry("early", R"({"step":"carry"})").status, 200);
+  post(kRuns + "/a/cancel");
+  ended("a");
+  const auto before = world_.last_seq();
+  EXPECT_EQ(retry("early", R"({"step":"carry"})").status, 200) << "though the run has ended since";
+  EXPECT_EQ(world_.last_seq(), before);
+  const auto first = retry("late", R"({"step":"carry"})");
+  EXPECT_EQ(member(first.body, "generation"), "2") << first.body;
+  const auto second = retry("late", R"({"step":"carry"})");
+  EXPECT_EQ(second.status, 200) << second.body;
+  EXPECT_EQ(member(second.body, "run"), member(first.body, "run"));
+  EXPECT_EQ(complete(claim()).status, 200);
+  ended("a");
+  const auto third = retry("late", R"({"step":"carry"})");
+  EXPECT_EQ(member(third.body, "run"), member(first.body, "run")) << "also after its end";
+  EXPECT_EQ(member(third.body, "generation"), "2");
+}
+
+TEST_F(FlowRoutes, ARepeatedCompletionGetsTheOutcomeOfTheFirst) {
+  start("a");
+  const auto claimed = claim();
+  const std::string done = R"(,"outcome":"done","response":{"weighed":70,"signed_by":"Ada"})";
+  EXPECT_EQ(complete(claimed, done).status, 200);
+  EXPECT_EQ(complete(claimed, done).status, 200);
+  ended("a");
+  const auto before = world_.last_seq();
+  EXPECT_EQ(complete(claimed, done).status, 200);
+  EXPECT_EQ(world_.last_seq(), before);
+  world_.expect_problem(complete(claimed, R"(,"outcome":"abort")"), 409, "lease_lost");
+}
+
+TEST_F(FlowRoutes, OnlyAStartThatComesAfterAnotherRunMayBlock) {
+  server::Waits waits;
+  const auto routes = server::flow_routes(*world_.engine, world_.flows, waits);
+  const auto start = std::ranges::find(routes, "start_run", &http::Route::id);
+  const auto may_block = [&](std::string body) {
+    http::Request request;
+    request.body = std::move(body);
+    return start->may_block(request);
+  };
+  EXPECT_TRUE(may_block(R"({"after":{"flow":"parcel","id":"a"}})"));
+  EXPECT_TRUE(may_block(R"({"\u0061fter":{"flow":"parcel","id":"a"}})")) << "the same name";
+  EXPECT_FALSE(may_block(R"({"request":{"after":"noon"}})"));
+  EXPECT_FALSE(may_block(R"({"id":"\\ \"after\""})"));
+  EXPECT_FALSE(may_block(R"({})"));
+  EXPECT_FALSE(may_block(R"({"after")")) << "it is refused";
 }
 
 TEST_F(FlowRoutes, AChangeThatIsNotUnderstoodIsRefused) {

@@ -138,7 +138,7 @@ std::vector<Case> flow_cases(const std::string& ulid, const std::string& lease) 
       {"complete_step", 404, "POST", complete,
        end(R"({"machine":"parcel","key":"nobody","number":1,"attempt":1})")},
       {"complete_step", 404, "POST", complete, end(none)},
-      {"complete_step", 409, "POST", complete, end(lease)},
+      {"complete_step", 409, "POST", complete, fmt::format(R"({{"lease":{},"outcome":"abort"}})", lease)},
       {"keep_lease", 409, "POST", heartbeat, beat},
   };
   // In this order, so that each finds the run as it needs it.
@@ -147,6 +147,9 @@ std::vector<Case> flow_cases(const std::string& ulid, const std::string& lease) 
     cases.push_back({verb + "_run", 200, "POST", runs + "/one/" + verb, "{}"});
     cases.push_back({verb + "_run", 409, "POST", runs + "/" + conflict + "/" + verb, "{}"});
     if (verb != "retry") cases.push_back({verb + "_run", 409, "POST", runs + "/ended/" + verb, "{}"});
+    cases.push_back({verb + "_run", 400, "POST", runs + "/one/" + verb, "{}", "Idempotency-Key: a b\r\n"});
+    cases.push_back(
+        {verb + "_run", 422, "POST", runs + "/one/" + verb, "{}", "Idempotency-Key: started\r\n"});
     cases.push_back({verb + "_run", 404, "POST", runs + "/nobody/" + verb, "{}"});
     cases.push_back({verb + "_run", 404, "POST", "/v1/flows/nothing/runs/one/" + verb, "{}"});
   }

@@ -79,7 +79,7 @@ Answer Client::call(std::string_view method, std::string_view target, std::strin
   return read();
 }
 
-World::World(ServerOptions options, EngineOptions engine_options) {
+World::World(ServerOptions options, EngineOptions engine_options, const StoreOpener& opener) {
   static std::atomic<int> number{0};
   place = std::filesystem::temp_directory_path() / fmt::format("pawl-server-{}-{}", ::getpid(), ++number);
   std::filesystem::create_directories(place);
@@ -98,7 +98,7 @@ World::World(ServerOptions options, EngineOptions engine_options) {
   flows.add_machines(machines);
   if (engine_options.vfs.empty()) engine_options.store = "sqlite:" + (place / "pawl.db").string();
   engine_options.pools["uplink"] = 2;
-  engine = Engine::open(runtime, std::move(machines), std::move(engine_options)).value();
+  engine = open_engine(runtime, std::move(machines), std::move(engine_options), opener).value();
   if (options.auth != nullptr) options.auth->start(runtime, *engine).value();
   flows.attach(*engine).value();
   for (auto* system : options.systems) {

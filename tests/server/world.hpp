@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernel/engine/open_engine.hpp"
 #include "pawl/auth.hpp"
 #include "pawl/engine.hpp"
 #include "pawl/flows.hpp"
@@ -82,7 +83,8 @@ class Client {
 
 class World {
  public:
-  explicit World(ServerOptions options = {}, EngineOptions engine_options = {});
+  explicit World(ServerOptions options = {}, EngineOptions engine_options = {},
+                 const StoreOpener& opener = open_store);
   ~World();
 
   Answer call(std::string_view method, std::string_view target, std::string_view body = {},

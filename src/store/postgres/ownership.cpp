@@ -182,7 +182,8 @@ Result<void> Ownership::still() const {
   if (boot_time() < valid_until_.load(std::memory_order_acquire)) return {};
   return fail(
       Code::store_fenced,
-      "this owner's lease has run out and was not prolonged; another owner may have taken the store over");
+      "this owner's lease has run out and was not prolonged; another owner may have taken the store over",
+      {{"lease", "lapsed"}});
 }
 
 }  // namespace pawl::postgres
