@@ -332,7 +332,11 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Result<void> flush_ephemerals(Batch& batch);
   void restore_ephemerals(std::vector<Ephemeral> values);
   void retain_on_lane(std::move_only_function<void(Result<void>)> done);
-  void retain_step(Seq horizon, Seq forget, std::move_only_function<void(Result<void>)> done);
+  bool may_forget(const Head& head, Seq newest) const;
+  void forget_step(std::vector<InstanceId> ids, Seq newest, Seq horizon,
+                   std::move_only_function<void(Result<void>)> done);
+  Result<void> forget_instances(std::span<const InstanceId> ids);
+  void cut_step(Seq horizon, std::move_only_function<void(Result<void>)> done);
   Time log_time();
 
   Runtime& runtime_;
@@ -416,6 +420,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::atomic<bool> checkpoint_scheduled_{false};
   std::atomic<bool> help_scheduled_{false};
   bool retention_scheduled_ = false;
+  mutable std::mutex forget_mutex_;          // held from when the store forgets instances until memory does
   mutable std::shared_mutex closing_mutex_;  // a subscription may outlive the engine, and with it the store
 
   // Tasks use the plain pointers, which do not change while their owners are destroyed.

@@ -5,9 +5,16 @@
 #include <algorithm>
 
 #include "kernel/engine/core.hpp"
+#include "pawl/assert.hpp"
 #include "pawl/codec.hpp"
 
 namespace pawl {
+namespace {
+
+/// Instances forgotten in one transaction: few enough that nobody waits for it long.
+constexpr std::size_t kForgottenTogether = 5000;
+
+}  // namespace
 
 Result<void> EngineCore::put_ephemeral(std::string_view machine, std::string_view key, std::string name,
                                        std::string json) {
@@ -160,31 +167,75 @@ void EngineCore::retain_on_lane(std::move_only_function<void(Result<void>)> done
   const auto forget = cut(options_.forget_finished);
   if (!horizon) return done(fail(horizon.error()));
   if (!forget) return done(fail(forget.error()));
-  retain_step(*horizon, *forget, std::move(done));
+  // All at once: the order of the heads may change between two parts.
+  std::vector<InstanceId> ids;
+  for (std::size_t slot = 0; *forget > 0 && slot < heads_.slots(); ++slot) {
+    if (const auto& head = heads_.slot(slot); may_forget(head, *forget)) ids.push_back(head.id);
+  }
+  std::ranges::reverse(ids);  // they are taken from the back, the oldest first
+  forget_step(std::move(ids), *forget, *horizon, std::move(done));
 }
 
-/// Cuts a bounded part and lets the lane serve others before the next.
-void EngineCore::retain_step(Seq horizon, Seq forget, std::move_only_function<void(Result<void>)> done) {
-  const auto complete = store_->retain(horizon, forget);
-  if (!complete) return done(fail(complete.error()));
-  if (!*complete) {
-    lane_->post([this, horizon, forget, done = std::move(done)]() mutable {
-      retain_step(horizon, forget, std::move(done));
+/// Whether an instance may be forgotten if its newest entry is at or below `newest`. The only place that
+/// decides this: the store removes exactly the heads it is told.
+bool EngineCore::may_forget(const Head& head, Seq newest) const {
+  // What an instance still holds (messages, work, timers) ends with a later entry of that instance. And of
+  // a machine that this program does not know, nobody can say what finished means.
+  return head.live && head.seq <= newest && !head.extras && registry_.finished(head.machine, head.state);
+}
+
+/// Forgets a bounded part and lets the lane serve others before the next.
+void EngineCore::forget_step(std::vector<InstanceId> ids, Seq newest, Seq horizon,
+                             std::move_only_function<void(Result<void>)> done) {
+  std::vector<InstanceId> part;
+  for (; !ids.empty() && part.size() < kForgottenTogether; ids.pop_back()) {
+    // It may have changed since it was chosen.
+    const auto* head = heads_.find(ids.back());
+    if (head != nullptr && may_forget(*head, newest)) part.push_back(ids.back());
+  }
+  if (auto forgotten = forget_instances(part); !forgotten) return done(std::move(forgotten));
+  if (!ids.empty()) {
+    lane_->post([this, ids = std::move(ids), newest, horizon, done = std::move(done)]() mutable {
+      forget_step(std::move(ids), newest, horizon, std::move(done));
     });
     return;
   }
-  {
+  if (heads_.size() < heads_.slots()) {
     const std::unique_lock lock(heads_mutex_);
-    for (std::size_t slot = 0; slot < heads_.slots(); ++slot) {
-      const auto& head = heads_.slot(slot);
-      if (!head.live || head.seq > forget || head.extras || !registry_.finished(head.machine, head.state))
-        continue;
-      remove_head(head);
-    }
     heads_.compact();
     eviction_hand_ = 0;
   }
-  done({});
+  cut_step(horizon, std::move(done));
+}
+
+/// Durably first, then in memory.
+Result<void> EngineCore::forget_instances(std::span<const InstanceId> ids) {
+  if (ids.empty()) return {};
+  PAWL_CHECK(store_->forget(ids));
+  {
+    const std::unique_lock lock(heads_mutex_);
+    for (const auto& id : ids) {
+      const auto* head = heads_.find(id);
+      PAWL_ASSERT(head != nullptr && !head->extras, "an instance that is forgotten holds nothing");
+      remove_head(*head);
+    }
+  }
+  const std::lock_guard lock(ephemeral_mutex_);
+  for (const auto& id : ids) {
+    const auto first = ephemerals_pending_.lower_bound({id, {}});
+    auto last = first;
+    while (last != ephemerals_pending_.end() && last->first.first == id) ++last;
+    ephemerals_pending_.erase(first, last);
+  }
+  return {};
+}
+
+/// Cuts a bounded part and lets the lane serve others before the next.
+void EngineCore::cut_step(Seq horizon, std::move_only_function<void(Result<void>)> done) {
+  const auto complete = store_->retain(horizon);
+  if (!complete) return done(fail(complete.error()));
+  if (*complete) return done({});
+  lane_->post([this, horizon, done = std::move(done)]() mutable { cut_step(horizon, std::move(done)); });
 }
 
 Result<void> EngineCore::backup(const std::string& path, const std::function<void(double)>& progress) const {
