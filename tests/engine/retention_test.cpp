@@ -125,5 +125,136 @@ TEST(EngineRetention, KeepsFinishedInstancesOfMachinesItDoesNotKnow) {
   EXPECT_EQ(world->get<counter>("c").value().data.sum, 9);
 }
 
+TEST(EngineRetention, ForgetsAFinishedInstanceWhoseEntriesWereCutAwayBefore) {
+  World world(counters, {.keep = 1h, .forget_finished = 3h, .retain_every = 24h});
+  ASSERT_TRUE(world->create<counter>("done"));
+  ASSERT_TRUE(world->send<counter>("done", Close{}));
+  world.simulation().run_for(2h);
+  ASSERT_TRUE(world->retain());
+  EXPECT_TRUE(world->get<counter>("done"));
+  world.simulation().run_for(2h);
+  ASSERT_TRUE(world->retain());
+  EXPECT_EQ(code_of(world->get<counter>("done")), Code::unknown_instance);
+}
+
+/// Does something between the moment in which the engine takes a head from memory and the one in which the
+/// store reads its entry.
+class Interrupted final : public StoreAround {
+ public:
+  using Hook = std::function<void()>;
+  Interrupted(std::unique_ptr<Store> inside, Hook& before_reading, Hook& after_forgetting)
+      : StoreAround(std::move(inside)),
+        before_reading_(before_reading),
+        after_forgetting_(after_forgetting) {}
+
+  Result<std::optional<Entry>> head_entry(const InstanceId& id, Seq seq) override {
+    if (before_reading_) std::exchange(before_reading_, {})();
+    return StoreAround::head_entry(id, seq);
+  }
+  Result<void> forget(std::span<const InstanceId> ids) override {
+    auto done = StoreAround::forget(ids);
+    if (after_forgetting_) std::exchange(after_forgetting_, {})();
+    return done;
+  }
+
+ private:
+  Hook& before_reading_;
+  Hook& after_forgetting_;
+};
+
+/// A counter whose data is not in memory, in a world where its reading can be interrupted.
+class ReadBesideRetention : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(world_->create<counter>("c", {.sum = 1}));
+    ASSERT_TRUE(world_->create<counter>("done", {.sum = 2}));
+    ASSERT_TRUE(world_->send<counter>("done", Close{}));
+    world_.simulation().run_for(2h);
+    ASSERT_TRUE(world_->retain());  // the log is cut: heads carry their entries
+    world_.simulation().run_for(2h);
+  }
+  /// The next reading of an entry finds that "done" was forgotten meanwhile.
+  void forget_before_reading() {
+    before_reading_ = [this] { ASSERT_TRUE(world_->retain()); };
+  }
+  /// The next reading of an entry finds that "c" went on meanwhile, and that its older entry was cut away.
+  void go_on_before_reading() {
+    before_reading_ = [this] {
+      ASSERT_TRUE(world_->send<counter>("c", Add{4}));
+      ASSERT_TRUE(world_->retain());
+    };
+  }
+
+  Interrupted::Hook before_reading_;
+  Interrupted::Hook after_forgetting_;
+  World world_{
+      counters,
+      {.cache_bytes = 0, .keep = 1h, .forget_finished = 3h, .retain_every = 24h},
+      {.opener = [this](Runtime& runtime, const EngineOptions& options) -> Result<std::unique_ptr<Store>> {
+        PAWL_TRY(auto store, open_store(runtime, options));
+        return std::make_unique<Interrupted>(std::move(store), before_reading_, after_forgetting_);
+      }}};
+};
+
+TEST_F(ReadBesideRetention, AnInstanceForgottenMeanwhileIsUnknown) {
+  forget_before_reading();
+  EXPECT_EQ(code_of(world_->get<counter>("done")), Code::unknown_instance);
+}
+
+TEST_F(ReadBesideRetention, AnInstanceThatWentOnMeanwhileIsReadAgain) {
+  go_on_before_reading();
+  const auto read = world_->get<counter>("c");
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(read->data.sum, 5);
+}
+
+TEST_F(ReadBesideRetention, AListLeavesOutAnInstanceForgottenMeanwhile) {
+  forget_before_reading();
+  const auto page = world_->list({.machine = "counter"});
+  ASSERT_TRUE(page) << page.error().to_string();
+  ASSERT_EQ(page->instances.size(), 1U);
+  EXPECT_EQ(page->instances[0].key, "c");
+}
+
+TEST_F(ReadBesideRetention, AListReadsAnInstanceAgainThatWentOnMeanwhile) {
+  go_on_before_reading();
+  const auto page = world_->list({.machine = "counter"});
+  ASSERT_TRUE(page) << page.error().to_string();
+  ASSERT_FALSE(page->instances.empty());
+  EXPECT_EQ(page->instances[0].version, 2);
+  EXPECT_EQ(page->instances[0].data, R"({"sum":5})");
+}
+
+TEST_F(ReadBesideRetention, AReaderBetweenStoreAndMemoryFindsAForgottenInstanceUnknown) {
+  std::thread reader;
+  std::binary_semaphore reading(0);
+  std::optional<Code> found;
+  after_forgetting_ = [&] {
+    before_reading_ = [&] { reading.release(); };
+    reader = std::thread([&] { found = code_of(world_->get<counter>("done")); });
+    // From here on it has taken the head from memory; the store has forgotten it, and memory has not.
+    reading.acquire();
+  };
+  ASSERT_TRUE(world_->retain());
+  reader.join();
+  EXPECT_EQ(found, Code::unknown_instance);
+}
+
+TEST_F(ReadBesideRetention, AnEntryThatIsMissingForNoReasonIsDamage) {
+  struct Loses final : StoreAround {
+    using StoreAround::StoreAround;
+    Result<std::optional<Entry>> head_entry(const InstanceId&, Seq) override { return std::nullopt; }
+  };
+  World world(
+      counters, {.cache_bytes = 0},
+      {.opener = [](Runtime& runtime, const EngineOptions& options) -> Result<std::unique_ptr<Store>> {
+        PAWL_TRY(auto store, open_store(runtime, options));
+        return std::make_unique<Loses>(std::move(store));
+      }});
+  ASSERT_TRUE(world->create<counter>("c"));
+  EXPECT_EQ(code_of(world->get<counter>("c")), Code::store_corrupt);
+  EXPECT_EQ(code_of(world->list({.machine = "counter"})), Code::store_corrupt);
+}
+
 }  // namespace
 }  // namespace pawl::test

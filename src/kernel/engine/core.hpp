@@ -332,11 +332,12 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Result<void> flush_ephemerals(Batch& batch);
   void restore_ephemerals(std::vector<Ephemeral> values);
   void retain_on_lane(std::move_only_function<void(Result<void>)> done);
-  bool may_forget(const Head& head, Seq newest) const;
-  void forget_step(std::vector<InstanceId> ids, Seq newest, Seq horizon,
+  bool may_forget(const Head& head, Time before) const;
+  void forget_step(std::vector<InstanceId> ids, Time before, Seq horizon,
                    std::move_only_function<void(Result<void>)> done);
   Result<void> forget_instances(std::span<const InstanceId> ids);
   void cut_step(Seq horizon, std::move_only_function<void(Result<void>)> done);
+  bool has_moved(const InstanceId& id, Seq seq) const;
   Time log_time();
 
   Runtime& runtime_;

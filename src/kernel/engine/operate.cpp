@@ -159,44 +159,41 @@ Result<void> EngineCore::retain() {
 }
 
 void EngineCore::retain_on_lane(std::move_only_function<void(Result<void>)> done) {
-  const auto cut = [&](const std::optional<Duration>& age) -> Result<Seq> {
-    if (!age) return Seq{0};
-    return store_->seq_before(runtime_.now() - *age);
-  };
-  const auto horizon = cut(options_.keep);
-  const auto forget = cut(options_.forget_finished);
+  const auto now = runtime_.now();
+  const auto horizon = options_.keep ? store_->seq_before(now - *options_.keep) : Result<Seq>(0);
   if (!horizon) return done(fail(horizon.error()));
-  if (!forget) return done(fail(forget.error()));
-  // All at once: the order of the heads may change between two parts.
+  // By their own time: the log may have been cut above their entries long ago. All at once, because the order
+  // of the heads may change between two parts.
   std::vector<InstanceId> ids;
-  for (std::size_t slot = 0; *forget > 0 && slot < heads_.slots(); ++slot) {
-    if (const auto& head = heads_.slot(slot); may_forget(head, *forget)) ids.push_back(head.id);
+  const auto before = now - options_.forget_finished.value_or(Duration::zero());
+  for (std::size_t slot = 0; options_.forget_finished && slot < heads_.slots(); ++slot) {
+    if (const auto& head = heads_.slot(slot); may_forget(head, before)) ids.push_back(head.id);
   }
   std::ranges::reverse(ids);  // they are taken from the back, the oldest first
-  forget_step(std::move(ids), *forget, *horizon, std::move(done));
+  forget_step(std::move(ids), before, *horizon, std::move(done));
 }
 
-/// Whether an instance may be forgotten if its newest entry is at or below `newest`. The only place that
+/// Whether an instance may be forgotten if its newest entry is older than `before`. The only place that
 /// decides this: the store removes exactly the heads it is told.
-bool EngineCore::may_forget(const Head& head, Seq newest) const {
+bool EngineCore::may_forget(const Head& head, Time before) const {
   // What an instance still holds (messages, work, timers) ends with a later entry of that instance. And of
   // a machine that this program does not know, nobody can say what finished means.
-  return head.live && head.seq <= newest && !head.extras && registry_.finished(head.machine, head.state);
+  return head.live && head.at < before && !head.extras && registry_.finished(head.machine, head.state);
 }
 
 /// Forgets a bounded part and lets the lane serve others before the next.
-void EngineCore::forget_step(std::vector<InstanceId> ids, Seq newest, Seq horizon,
+void EngineCore::forget_step(std::vector<InstanceId> ids, Time before, Seq horizon,
                              std::move_only_function<void(Result<void>)> done) {
   std::vector<InstanceId> part;
   for (; !ids.empty() && part.size() < kForgottenTogether; ids.pop_back()) {
     // It may have changed since it was chosen.
     const auto* head = heads_.find(ids.back());
-    if (head != nullptr && may_forget(*head, newest)) part.push_back(ids.back());
+    if (head != nullptr && may_forget(*head, before)) part.push_back(ids.back());
   }
   if (auto forgotten = forget_instances(part); !forgotten) return done(std::move(forgotten));
   if (!ids.empty()) {
-    lane_->post([this, ids = std::move(ids), newest, horizon, done = std::move(done)]() mutable {
-      forget_step(std::move(ids), newest, horizon, std::move(done));
+    lane_->post([this, ids = std::move(ids), before, horizon, done = std::move(done)]() mutable {
+      forget_step(std::move(ids), before, horizon, std::move(done));
     });
     return;
   }
@@ -211,6 +208,7 @@ void EngineCore::forget_step(std::vector<InstanceId> ids, Seq newest, Seq horizo
 /// Durably first, then in memory.
 Result<void> EngineCore::forget_instances(std::span<const InstanceId> ids) {
   if (ids.empty()) return {};
+  const std::lock_guard forgetting(forget_mutex_);
   PAWL_CHECK(store_->forget(ids));
   {
     const std::unique_lock lock(heads_mutex_);
