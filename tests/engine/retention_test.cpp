@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "kernel/engine/retention_clock.hpp"
 #include "tests/engine/broken_store.hpp"
 #include "tests/engine/world.hpp"
 
@@ -254,6 +255,83 @@ TEST_F(ReadBesideRetention, AnEntryThatIsMissingForNoReasonIsDamage) {
   ASSERT_TRUE(world->create<counter>("c"));
   EXPECT_EQ(code_of(world->get<counter>("c")), Code::store_corrupt);
   EXPECT_EQ(code_of(world->list({.machine = "counter"})), Code::store_corrupt);
+}
+
+constexpr Duration kTenYears = std::chrono::hours(24 * 3653);
+
+bool is_truncated(World& world) { return world->history("counter", "c").value().truncated; }
+
+/// A counter that was written half an hour ago, when everything is kept for an hour.
+class ClockSetAhead : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(world_->create<counter>("c"));
+    ASSERT_TRUE(world_->create<counter>("done"));
+    ASSERT_TRUE(world_->send<counter>("done", Close{}));
+    world_.simulation().run_for(30min);
+  }
+  /// What the clock says now is in the log.
+  void write_and_retain() {
+    ASSERT_TRUE(world_->send<counter>("c", Add{1}));
+    ASSERT_TRUE(world_->retain());
+  }
+
+  World world_{counters, {.keep = 1h, .forget_finished = 1h, .retain_every = 24h}};
+};
+
+TEST_F(ClockSetAhead, DoesNotMakeHistoryOld) {
+  world_.process().jump_clock(kTenYears);
+  write_and_retain();
+  EXPECT_FALSE(is_truncated(world_));
+  EXPECT_TRUE(world_->get<counter>("done"));
+}
+
+TEST_F(ClockSetAhead, DoesNotMakeHistoryOldAfterARestart) {
+  world_.process().jump_clock(kTenYears);
+  write_and_retain();
+  for (int i = 0; i < 3; ++i) {
+    world_.restart();
+    world_.process().jump_clock(kTenYears);
+    write_and_retain();
+    EXPECT_FALSE(is_truncated(world_));
+    EXPECT_TRUE(world_->get<counter>("done"));
+  }
+}
+
+TEST_F(ClockSetAhead, IsBelievedOnceHistoryIsOldByMeasuredTime) {
+  world_.process().jump_clock(kTenYears);
+  write_and_retain();
+  world_.simulation().run_for(2h);
+  write_and_retain();
+  EXPECT_TRUE(is_truncated(world_));
+  EXPECT_EQ(code_of(world_->get<counter>("done")), Code::unknown_instance);
+}
+
+TEST_F(ClockSetAhead, AndBackAgainLeavesTheMeasureRunning) {
+  world_.process().jump_clock(kTenYears);
+  ASSERT_TRUE(world_->retain());
+  world_.process().jump_clock(-kTenYears);
+  world_.simulation().run_for(40min);
+  write_and_retain();
+  EXPECT_TRUE(is_truncated(world_)) << "seventy minutes have been measured";
+}
+
+TEST(RetentionClock, OneOpeningCountsAtMostItsShare) {
+  const Time then{std::chrono::hours(1000)};
+  const RetentionClock::Reading last{then, then};
+  RetentionClock clock({.per_opening = 30min, .settled = 1h});
+  clock.open(last, then + kTenYears, Instant{});
+  EXPECT_EQ(clock.advance(then + kTenYears, Instant{}), then + 30min);
+  RetentionClock again({.per_opening = 30min, .settled = 1h});
+  again.open(clock.reading(), then + kTenYears, Instant{});
+  EXPECT_EQ(again.advance(then + kTenYears, Instant{}), then + 30min) << "the same jump counts once";
+}
+
+TEST(RetentionClock, ShortTimesBetweenProcessesCountInFull) {
+  const Time then{std::chrono::hours(1000)};
+  RetentionClock clock({.per_opening = 30min, .settled = 1h});
+  clock.open(RetentionClock::Reading{then, then}, then + 20min, Instant{});
+  EXPECT_EQ(clock.advance(then + 25min, Instant{} + 5min), then + 25min);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "kernel/engine/core.hpp"
 #include "pawl/assert.hpp"
@@ -13,6 +14,16 @@ namespace {
 
 /// Instances forgotten in one transaction: few enough that nobody waits for it long.
 constexpr std::size_t kForgottenTogether = 5000;
+
+/// The id that no instance has, and the name under which the retention clock is kept beside it.
+constexpr InstanceId kEngineItself{};
+constexpr std::string_view kClock = "retention clock";
+
+/// Microseconds since 1970.
+struct StoredClock {
+  std::int64_t clock = 0;
+  std::int64_t wall = 0;
+};
 
 }  // namespace
 
@@ -158,8 +169,40 @@ Result<void> EngineCore::retain() {
   return slot->outcome;
 }
 
+Result<void> EngineCore::open_retention_clock() {
+  if (!options_.keep && !options_.forget_finished) return {};
+  const auto keep = options_.keep ? *options_.keep : *options_.forget_finished;
+  const auto forget = options_.forget_finished.value_or(keep);
+  retention_clock_ =
+      RetentionClock({.per_opening = std::min(keep, forget) / 2, .settled = std::max(keep, forget)});
+  std::optional<RetentionClock::Reading> last;
+  const auto info = store_->info();
+  if (info.last != 0) last = {info.last_at, info.last_at};
+  PAWL_TRY(const auto values, store_->ephemerals(kEngineItself));
+  for (const auto& value : values) {
+    if (value.name != kClock) continue;
+    // Without it the log's own time has to do, as in a store of an earlier version.
+    if (const auto stored = decode<StoredClock>(value.value))
+      last = {Time(Duration(stored->clock)), Time(Duration(stored->wall))};
+  }
+  retention_clock_.open(last, runtime_.now(), runtime_.instant());
+  return {};
+}
+
+/// Between two batches, in a commit of its own.
+Result<void> EngineCore::store_retention_clock() {
+  if (!options_.keep && !options_.forget_finished) return {};
+  const auto reading = retention_clock_.reading();
+  PAWL_TRY(auto text, encode(StoredClock{.clock = reading.clock.time_since_epoch().count(),
+                                         .wall = reading.wall.time_since_epoch().count()}));
+  const std::array value{Ephemeral{kEngineItself, std::string(kClock), std::move(text), reading.wall}};
+  PAWL_CHECK(store_->put(value));
+  return store_->commit();
+}
+
 void EngineCore::retain_on_lane(std::move_only_function<void(Result<void>)> done) {
-  const auto now = runtime_.now();
+  const auto now = retention_clock_.advance(runtime_.now(), runtime_.instant());
+  if (auto stored = store_retention_clock(); !stored) return done(std::move(stored));
   const auto horizon = options_.keep ? store_->seq_before(now - *options_.keep) : Result<Seq>(0);
   if (!horizon) return done(fail(horizon.error()));
   // By their own time: the log may have been cut above their entries long ago. All at once, because the order
