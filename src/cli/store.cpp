@@ -213,12 +213,39 @@ int check(const Arguments& arguments) {
   return status;
 }
 
+// pawl store repair
+
+int repair(const Arguments& arguments) {
+  // By the owner: nobody else may have it open.
+  const auto store = open_store_at({.where = store_address(arguments.path), .create = false});
+  if (!store) return report(store.error());
+  const auto done = (*store)->repair();
+  if (!done) return report(done.error());
+  const int status = done->left.problems.empty() ? kOk : kFailed;
+  if (arguments.json) {
+    JsonWriter out;
+    out.begin_object().key("sound").boolean(done->left.problems.empty());
+    out.key("repaired").begin_array();
+    for (const auto& repaired : done->repaired) out.string(repaired);
+    out.end_array().key("problems").begin_array();
+    for (const auto& problem : done->left.problems) out.string(problem);
+    out.end_array().end_object();
+    const int printed = print_json(out.take());
+    return printed == kOk ? status : printed;
+  }
+  for (const auto& repaired : done->repaired) fmt::print("{}\n", printable(repaired));
+  for (const auto& problem : done->left.problems) fmt::print("not repaired: {}\n", printable(problem));
+  fmt::print("{}: {} repaired, {} problems left\n", status == kOk ? "sound" : "damaged",
+             done->repaired.size(), done->left.problems.size());
+  return status;
+}
+
 }  // namespace
 
 int run_check(const std::string& path, bool json) { return check({.path = path, .json = json}); }
 
 void add_store(CLI::App& app, int& status) {
-  auto* noun = app.add_subcommand("store", "Look into a store's file; nothing is changed");
+  auto* noun = app.add_subcommand("store", "Look into a store's file; only repair changes it");
   noun->require_subcommand(1);
   const auto arguments = std::make_shared<Arguments>();
   const auto verb = [&](const char* name, const char* text, int (*run)(const Arguments&)) {
@@ -235,6 +262,7 @@ void add_store(CLI::App& app, int& status) {
   };
   verb("info", "Show incarnation, epoch, newest entry, horizon, and instances by machine and state", info);
   verb("check", "Read everything and compare heads with the log; 1 when it is damaged", check);
+  verb("repair", "Rebuild missing heads from the log; no other process may have the store open", repair);
   auto* log_verb = verb("log", "Show entries of the log in order", log);
   log_verb->add_option("--after", arguments->after, "begin behind this entry")->check(CLI::NonNegativeNumber);
   limit(log_verb);

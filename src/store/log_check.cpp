@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/log_check.hpp"
 
+#include <algorithm>
+
 namespace pawl {
 
 void LogCheck::entry(const CheckedEntry& entry) {
@@ -33,8 +35,14 @@ void LogCheck::link(const CheckedEntry& entry) {
   } else if (found == newest_.end() && entry.prev > horizon_) {
     problem("entry {} follows {}, which is not in the log", entry.seq, entry.prev);
   }
-  newest_[entry.id] = {entry.seq,      entry.version, entry.generation, std::string(entry.state),
-                       entry.finished, false};
+  const Seq began = found == newest_.end() ? 0 : found->second.begins;
+  newest_[entry.id] = {.seq = entry.seq,
+                       .version = entry.version,
+                       .generation = entry.generation,
+                       .state = std::string(entry.state),
+                       .begins = entry.created ? entry.seq : began,
+                       .finished = entry.finished,
+                       .has_extra = entry.has_extra};
 }
 
 void LogCheck::head(const CheckedHead& head) {
@@ -61,15 +69,38 @@ void LogCheck::head(const CheckedHead& head) {
 }
 
 void LogCheck::missing_head(const InstanceId& id, const Newest& newest) {
-  // Entries after the mark have no head yet; finished instances may have been forgotten.
-  if (newest.has_head || newest.finished || newest.seq > flushed_) return;
-  problem("instance {} has no head; its newest entry is {}", id.to_string(), newest.seq);
+  if (newest.has_head) return;
+  if (newest.seq > flushed_) {
+    // An instance that began after the mark has no head yet; one that began before it needs one to go on.
+    if (newest.begins > flushed_) return;
+    problem("entry {} continues instance {}, which has no head", newest.seq, id.to_string());
+  } else if (!newest.finished) {
+    problem("instance {} has no head; its newest entry is {}", id.to_string(), newest.seq);
+  } else if (newest.has_extra) {
+    problem("instance {} has no head, but its newest entry {} holds messages, work or timers", id.to_string(),
+            newest.seq);
+  } else {
+    return;  // forgotten
+  }
+  result_.missing.push_back({id, newest.seq, newest.begins});
 }
 
 StoreCheck LogCheck::finish() {
   if (before_ < request_ends_) problem("entry {} of a request is missing", before_ + 1);
   for (const auto& [id, newest] : newest_) missing_head(id, newest);
+  std::ranges::sort(result_.missing, {}, &MissingHead::newest);
   return std::move(result_);
+}
+
+std::string repaired_sentence(const MissingHead& head) {
+  const auto id = head.id.to_string();
+  if (head.begins != 0) {
+    return fmt::format("the head of instance {} was rebuilt from entry {}", id, head.newest);
+  }
+  return fmt::format(
+      "the head of instance {} was rebuilt from entry {}; its key was cut away with its first entry, so the "
+      "key is the id",
+      id, head.newest);
 }
 
 }  // namespace pawl

@@ -30,6 +30,7 @@ struct CheckedEntry {
   std::string_view state;
   bool finished = false;
   bool created = false;
+  bool has_extra = false;
   std::int64_t members = 0;  ///< of a request; 0 where there is none
   bool machine_known = true;
   Time at{};
@@ -46,6 +47,9 @@ struct CheckedHead {
   bool carries = false;  ///< it holds its entry itself
   bool machine_known = true;
 };
+
+/// What `StoreRepair` says of one that was rebuilt.
+std::string repaired_sentence(const MissingHead& head);
 
 /// Used by one thread.
 class LogCheck {
@@ -74,7 +78,9 @@ class LogCheck {
     std::int64_t version = 0;
     std::int64_t generation = 0;
     std::string state;
+    Seq begins = 0;  ///< where the newest generation began; 0: below the horizon
     bool finished = false;
+    bool has_extra = false;
     bool has_head = false;
   };
 

@@ -150,11 +150,25 @@ struct StoreInfo {
                                        ///< sentence each; empty where it keeps all of it
 };
 
+/// An instance whose head is missing although the log needs it.
+struct MissingHead {
+  InstanceId id;
+  Seq newest = 0;  ///< its newest entry
+  Seq begins = 0;  ///< where its newest generation began, with its key; 0: that was cut away
+};
+
 /// Result of an integrity check: empty `problems` means sound.
 struct StoreCheck {
   std::vector<std::string> problems;
   std::int64_t entries = 0;
   std::int64_t heads = 0;
+  std::vector<MissingHead> missing{};  ///< what `repair` can rebuild
+};
+
+/// What a repair did, one sentence for each instance, and what a check finds afterwards.
+struct StoreRepair {
+  std::vector<std::string> repaired;
+  StoreCheck left;
 };
 
 class Store {
@@ -230,9 +244,13 @@ class Store {
   // Maintenance, by the owner, between batches.
 
   /// Cuts the log up to `horizon` (at most the newest entry): heads below it carry their entry themselves.
-  /// Finished instances whose newest entry is at or below `forget` lose their head as well. Does a bounded
-  /// part and returns false while more is left to do.
-  virtual Result<bool> retain(Seq horizon, Seq forget) = 0;
+  /// Does a bounded part and returns false while more is left to do.
+  virtual Result<bool> retain(Seq horizon) = 0;
+
+  /// Removes the heads of these instances and the values kept beside them, in one durable transaction. Which
+  /// instances may go, only the owner can decide: an entry that continues one of them later damages the
+  /// store. No-op for an instance without a head. The caller bounds how many they are.
+  virtual Result<void> forget(std::span<const InstanceId> ids) = 0;
 
   /// The last entry older than `time`; 0 where there is none.
   virtual Result<Seq> seq_before(Time time) = 0;
@@ -246,6 +264,10 @@ class Store {
 
   /// Reads everything and compares heads with the log. From any thread.
   virtual Result<StoreCheck> check() = 0;
+
+  /// Rebuilds missing heads from the log, in one durable transaction. Comes before `load`, which refuses such
+  /// a store.
+  virtual Result<StoreRepair> repair() = 0;
 
   /// Statements of the application's own schema (CREATE TABLE …), at start-up, in one durable transaction.
   virtual Result<void> execute(std::span<const Sql> statements) = 0;

@@ -128,7 +128,7 @@ class StoreTest(unittest.TestCase):
         missing = self.path.parent / "missing.db"
         text = self.path.parent / "text.db"
         text.write_text("This is not a database.\n" * 100, encoding="utf-8")
-        for verb in ("info", "log", "check"):
+        for verb in ("info", "log", "check", "repair"):
             with self.subTest(verb=verb):
                 self.assert_refused(pawl("store", verb, missing), r"\w+")
                 self.assert_refused(pawl("store", verb, text), r"\w+")
@@ -151,6 +151,21 @@ class StoreTest(unittest.TestCase):
         self.assertEqual(found.returncode, 1)
         self.assertFalse(json.loads(found.stdout)["sound"])
         self.assertIn("3", json.loads(found.stdout)["problems"][0])
+
+    def test_repair_rebuilds_a_missing_head_and_says_so(self):
+        path = self.path.parent / "headless.db"
+        subprocess.run([MAKE_STORE, path], check=True, timeout=60)
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            database.execute("DELETE FROM heads WHERE NOT finished")
+            database.commit()
+        self.assertEqual(pawl("store", "check", path).returncode, 1)
+        run = pawl("store", "repair", path)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertRegex(run.stdout, r"^the head of instance \w{32} was rebuilt from entry \d+\n")
+        self.assertRegex(run.stdout, r"\nsound: [1-9] repaired, 0 problems left\n$")
+        self.assertEqual(pawl("store", "check", path).returncode, 0)
+        again = pawl("store", "repair", path, "--json")
+        self.assertEqual(json.loads(again.stdout), {"sound": True, "repaired": [], "problems": []})
 
     def test_a_store_is_read_beside_its_owner(self):
         path = self.path.parent / "owned.db"

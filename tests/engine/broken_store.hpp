@@ -43,13 +43,15 @@ class StoreAround : public Store {
     return inside_->find_request(id);
   }
   Result<std::vector<Ephemeral>> ephemerals(const InstanceId& id) override { return inside_->ephemerals(id); }
-  Result<bool> retain(Seq horizon, Seq forget) override { return inside_->retain(horizon, forget); }
+  Result<bool> retain(Seq horizon) override { return inside_->retain(horizon); }
+  Result<void> forget(std::span<const InstanceId> ids) override { return inside_->forget(ids); }
   Result<Seq> seq_before(Time time) override { return inside_->seq_before(time); }
   Result<void> checkpoint() override { return inside_->checkpoint(); }
   Result<void> backup(const std::string& path, const std::function<void(double)>& progress) override {
     return inside_->backup(path, progress);
   }
   Result<StoreCheck> check() override { return inside_->check(); }
+  Result<StoreRepair> repair() override { return inside_->repair(); }
   Result<void> execute(std::span<const Sql> statements) override { return inside_->execute(statements); }
   Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement) override {
     return inside_->query(statement);

@@ -236,7 +236,7 @@ TEST_F(Ambiguity, MarksOfBatchesWithoutEntriesDoNotPileUp) {
   for (int i = 0; i < 10; ++i) {
     ASSERT_TRUE(store->put(std::vector{Ephemeral{draft.id, "beat", std::to_string(i), at_second(i)}}));
     ASSERT_TRUE(store->commit());
-    ASSERT_TRUE(store->retain(0, 0));
+    ASSERT_TRUE(store->retain(0));
   }
   EXPECT_LE(std::stoi(place_->sql("SELECT count(*) FROM pawl.batches")), 1);
 }

@@ -143,7 +143,7 @@ TEST_F(Feed, ThePartitionsBelowTheHorizonGo) {
   fill(*store_, 35);
   const std::string partitions = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'pawl.log'::regclass";
   EXPECT_EQ(place_->sql(partitions), "4");
-  ASSERT_TRUE(store_->retain(25, 0).value());
+  ASSERT_TRUE(store_->retain(25).value());
   EXPECT_EQ(place_->sql(partitions), "2");
   EXPECT_EQ(store_->feed(25, 100).value().size(), 10U);
   EXPECT_EQ(code(store_->feed(24, 100)), Code::cursor_expired);
@@ -161,11 +161,11 @@ TEST_F(Feed, AReaderOfTheLogKeepsAPartitionAndNobodyWaits) {
   Session looks(*place_);
   looks.run("BEGIN");
   looks.run("SELECT count(*) FROM pawl.log");
-  ASSERT_TRUE(store_->retain(20, 0).value());
+  ASSERT_TRUE(store_->retain(20).value());
   EXPECT_EQ(place_->sql(partitions), "3");
   write(*store_, created("more"));
   looks.run("COMMIT");
-  ASSERT_TRUE(store_->retain(20, 0).value());
+  ASSERT_TRUE(store_->retain(20).value());
   EXPECT_EQ(place_->sql(partitions), "1");
 }
 

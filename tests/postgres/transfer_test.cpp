@@ -75,7 +75,7 @@ void furnish(const std::string& where) {
     next.extra = seq % 4 == 0 ? R"({"timers":[1]})" : "";
     write(*store, next);
   }
-  while (!store->retain(30, 0).value()) continue;
+  while (!store->retain(30).value()) continue;
   auto odd = created(std::string("a\0b\1", 4));
   odd.at = at_second(100);
   odd.machine = "window";

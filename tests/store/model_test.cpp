@@ -119,13 +119,19 @@ class Twin {
     const Seq horizon = durable_.last() * key / kKeys;
     const Seq forget = durable_.last() * (part % 10) / 10;
     while (true) {
-      const auto done = store_->retain(horizon, forget);
+      const auto done = store_->retain(horizon);
       RC_ASSERT(done.has_value());
       if (*done) break;
     }
     durable_.horizon = std::max(durable_.horizon, horizon);
-    std::erase_if(durable_.lives,
-                  [&](const auto& life) { return life.second.newest.finished && life.second.seq <= forget; });
+    std::vector<InstanceId> ids;
+    std::erase_if(durable_.lives, [&](const auto& life) {
+      const bool gone =
+          life.second.newest.finished && life.second.seq <= forget && life.second.newest.extra.empty();
+      if (gone) ids.push_back(life.second.newest.id);
+      return gone;
+    });
+    RC_ASSERT(store_->forget(ids).has_value());
     open_ = durable_;
     compare();
   }

@@ -91,7 +91,7 @@ TEST_P(Conformance, AReaderCannotWrite) {
   EXPECT_EQ(code(join(*reader, created("a"))), Code::store_read_only);
   EXPECT_EQ(code(reader->commit()), Code::store_read_only);
   EXPECT_EQ(code(reader->put(std::vector{Ephemeral{}})), Code::store_read_only);
-  EXPECT_EQ(code(reader->retain(1, 1)), Code::store_read_only);
+  EXPECT_EQ(code(reader->retain(1)), Code::store_read_only);
   EXPECT_EQ(code(reader->checkpoint()), Code::store_read_only);
   EXPECT_EQ(code(reader->execute(std::vector{Sql{.text = "CREATE TABLE t(x)"}})), Code::store_read_only);
   reader->discard();

@@ -30,7 +30,7 @@ class SqliteDocs : public testing::Test {
     // Some heads are behind the horizon, some written behind, some only in the log.
     const auto drafts = fill(*store_, 25);
     for (std::size_t i = 0; i < 3; ++i) write(*store_, after(drafts[i], static_cast<Seq>(i) + 1, "open"));
-    while (!store_->retain(5, 0).value()) {}
+    while (!store_->retain(5).value()) {}
     write(*store_, after(drafts[20], 21, "open"));
     write(*store_, created("new"));
   }

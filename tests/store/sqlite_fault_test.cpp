@@ -29,7 +29,7 @@ class SqliteFault : public testing::Test {
     EXPECT_EQ(code(store.history(created("x").id, 1, 0, 1)), Code::store_poisoned);
     EXPECT_EQ(code(store.find_request(request(1).id)), Code::store_poisoned);
     EXPECT_EQ(code(store.ephemerals(created("x").id)), Code::store_poisoned);
-    EXPECT_EQ(code(store.retain(1, 1)), Code::store_poisoned);
+    EXPECT_EQ(code(store.retain(1)), Code::store_poisoned);
     EXPECT_EQ(code(store.checkpoint()), Code::store_poisoned);
     EXPECT_EQ(code(store.check()), Code::store_poisoned);
     EXPECT_EQ(code(store.query(plain("SELECT 1"))), Code::store_poisoned);
@@ -67,11 +67,11 @@ TEST_F(SqliteFault, HeadsThatAFullDiskKeptBackAreWrittenLater) {
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(join(*store, large));
     EXPECT_EQ(code(store->commit()), Code::disk_full);
-    EXPECT_EQ(code(store->retain(2, 0)), Code::disk_full);
+    EXPECT_EQ(code(store->retain(2)), Code::disk_full);
   }
   disk_.set_capacity(std::nullopt);
   for (int i = 0; i < 6; ++i) write(*store, created("more" + std::to_string(i)));
-  while (!store->retain(5, 0).value()) {}
+  while (!store->retain(5).value()) {}
   disk_.process_kill();
   store.reset();
   store = open();
@@ -205,7 +205,7 @@ TEST_F(SqliteFault, APowerCutAtAnySyncLeavesWhatWasAcknowledged) {
           const auto seq = join(**store, draft);
           if (seq && (*store)->commit()) acknowledged.push_back(draft.stored(*seq));
           if (i == 6) static_cast<void>((*store)->checkpoint());
-          if (i == 9) static_cast<void>((*store)->retain(3, 0));
+          if (i == 9) static_cast<void>((*store)->retain(3));
         }
       }
       disk_.power_on();

@@ -31,7 +31,7 @@ class SqliteFile : public testing::Test {
     for (auto& draft : requested) draft.at = at_second(1000);
     ASSERT_TRUE(join(*store, requested, {}, request(1)));
     ASSERT_TRUE(store->commit());
-    while (!store->retain(10, 0).value()) {}
+    while (!store->retain(10).value()) {}
   }
   /// Changes the file behind the store's back.
   void tamper(const std::string& sql) const {
@@ -305,7 +305,7 @@ TEST_F(SqliteFile, WhatRetentionFreesIsGivenBack) {
   write_much(*store, 30);
   ASSERT_TRUE(store->checkpoint());
   const auto before = fs::file_size(path_);
-  while (!store->retain(store->info().last, 0).value()) {}
+  while (!store->retain(store->info().last).value()) {}
   store.reset();
   EXPECT_LT(fs::file_size(path_), before / 2);
   store = open().value();

@@ -33,6 +33,7 @@
 #include "kernel/engine/heads.hpp"
 #include "kernel/engine/open_engine.hpp"
 #include "kernel/engine/registry.hpp"
+#include "kernel/engine/retention_clock.hpp"
 #include "kernel/engine/timer_queue.hpp"
 #include "pawl/engine.hpp"
 #include "pawl/permits.hpp"
@@ -336,8 +337,15 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void schedule_maintenance();
   Result<void> flush_ephemerals(Batch& batch);
   void restore_ephemerals(std::vector<Ephemeral> values);
+  Result<void> open_retention_clock();
+  Result<void> store_retention_clock();
   void retain_on_lane(std::move_only_function<void(Result<void>)> done);
-  void retain_step(Seq horizon, Seq forget, std::move_only_function<void(Result<void>)> done);
+  bool may_forget(const Head& head, Time before) const;
+  void forget_step(std::vector<InstanceId> ids, Time before, Seq horizon,
+                   std::move_only_function<void(Result<void>)> done);
+  Result<void> forget_instances(std::span<const InstanceId> ids);
+  void cut_step(Seq horizon, std::move_only_function<void(Result<void>)> done);
+  bool has_moved(const InstanceId& id, Seq seq) const;
   Time log_time();
 
   Runtime& runtime_;
@@ -424,6 +432,8 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::atomic<bool> help_scheduled_{false};
   std::atomic<bool> ownership_watched_{false};
   bool retention_scheduled_ = false;
+  RetentionClock retention_clock_;
+  mutable std::mutex forget_mutex_;          // held from when the store forgets instances until memory does
   mutable std::shared_mutex closing_mutex_;  // a subscription may outlive the engine, and with it the store
 
   // Tasks use the plain pointers, which do not change while their owners are destroyed.

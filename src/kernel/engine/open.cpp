@@ -56,6 +56,7 @@ Result<void> EngineCore::open(const StoreOpener& opener) {
   incarnation_ = store_->info().incarnation;
   leased_ = store_->is_leased();
   last_at_ = std::max(store_->info().last_at, runtime_.now());
+  PAWL_CHECK(open_retention_clock());
   PAWL_CHECK(load());
   lane_owner_ = runtime_.open_lane("engine");
   maintenance_owner_ = runtime_.open_lane("maintenance");

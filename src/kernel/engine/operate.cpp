@@ -3,11 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "kernel/engine/core.hpp"
+#include "pawl/assert.hpp"
 #include "pawl/codec.hpp"
 
 namespace pawl {
+namespace {
+
+/// Instances forgotten in one transaction: few enough that nobody waits for it long.
+constexpr std::size_t kForgottenTogether = 5000;
+
+/// The id that no instance has, and the name under which the retention clock is kept beside it.
+constexpr InstanceId kEngineItself{};
+constexpr std::string_view kClock = "retention clock";
+
+/// Microseconds since 1970.
+struct StoredClock {
+  std::int64_t clock = 0;
+  std::int64_t wall = 0;
+};
+
+}  // namespace
 
 Result<void> EngineCore::put_ephemeral(std::string_view machine, std::string_view key, std::string name,
                                        std::string json) {
@@ -151,40 +169,114 @@ Result<void> EngineCore::retain() {
   return slot->outcome;
 }
 
-void EngineCore::retain_on_lane(std::move_only_function<void(Result<void>)> done) {
-  const auto cut = [&](const std::optional<Duration>& age) -> Result<Seq> {
-    if (!age) return Seq{0};
-    return store_->seq_before(runtime_.now() - *age);
-  };
-  const auto horizon = cut(options_.keep);
-  const auto forget = cut(options_.forget_finished);
-  if (!horizon) return done(fail(horizon.error()));
-  if (!forget) return done(fail(forget.error()));
-  retain_step(*horizon, *forget, std::move(done));
+Result<void> EngineCore::open_retention_clock() {
+  if (!options_.keep && !options_.forget_finished) return {};
+  const auto keep = options_.keep ? *options_.keep : *options_.forget_finished;
+  const auto forget = options_.forget_finished.value_or(keep);
+  retention_clock_ =
+      RetentionClock({.per_opening = std::min(keep, forget) / 2, .settled = std::max(keep, forget)});
+  std::optional<RetentionClock::Reading> last;
+  const auto info = store_->info();
+  if (info.last != 0) last = {info.last_at, info.last_at};
+  PAWL_TRY(const auto values, store_->ephemerals(kEngineItself));
+  for (const auto& value : values) {
+    if (value.name != kClock) continue;
+    // Without it the log's own time has to do, as in a store of an earlier version.
+    if (const auto stored = decode<StoredClock>(value.value))
+      last = {Time(Duration(stored->clock)), Time(Duration(stored->wall))};
+  }
+  retention_clock_.open(last, runtime_.now(), runtime_.instant());
+  return {};
 }
 
-/// Cuts a bounded part and lets the lane serve others before the next.
-void EngineCore::retain_step(Seq horizon, Seq forget, std::move_only_function<void(Result<void>)> done) {
-  const auto complete = store_->retain(horizon, forget);
-  if (!complete) return done(fail(complete.error()));
-  if (!*complete) {
-    lane_->post([this, horizon, forget, done = std::move(done)]() mutable {
-      retain_step(horizon, forget, std::move(done));
+/// Between two batches, in a commit of its own.
+Result<void> EngineCore::store_retention_clock() {
+  if (!options_.keep && !options_.forget_finished) return {};
+  const auto reading = retention_clock_.reading();
+  PAWL_TRY(auto text, encode(StoredClock{.clock = reading.clock.time_since_epoch().count(),
+                                         .wall = reading.wall.time_since_epoch().count()}));
+  const std::array value{Ephemeral{kEngineItself, std::string(kClock), std::move(text), reading.wall}};
+  PAWL_CHECK(store_->put(value));
+  return store_->commit();
+}
+
+void EngineCore::retain_on_lane(std::move_only_function<void(Result<void>)> done) {
+  const auto now = retention_clock_.advance(runtime_.now(), runtime_.instant());
+  if (auto stored = store_retention_clock(); !stored) return done(std::move(stored));
+  const auto horizon = options_.keep ? store_->seq_before(now - *options_.keep) : Result<Seq>(0);
+  if (!horizon) return done(fail(horizon.error()));
+  // By their own time: the log may have been cut above their entries long ago. All at once, because the order
+  // of the heads may change between two parts.
+  std::vector<InstanceId> ids;
+  const auto before = now - options_.forget_finished.value_or(Duration::zero());
+  for (std::size_t slot = 0; options_.forget_finished && slot < heads_.slots(); ++slot) {
+    if (const auto& head = heads_.slot(slot); may_forget(head, before)) ids.push_back(head.id);
+  }
+  std::ranges::reverse(ids);  // they are taken from the back, the oldest first
+  forget_step(std::move(ids), before, *horizon, std::move(done));
+}
+
+/// Whether an instance may be forgotten if its newest entry is older than `before`. The only place that
+/// decides this: the store removes exactly the heads it is told.
+bool EngineCore::may_forget(const Head& head, Time before) const {
+  // What an instance still holds (messages, work, timers) ends with a later entry of that instance. And of
+  // a machine that this program does not know, nobody can say what finished means.
+  return head.live && head.at < before && !head.extras && registry_.finished(head.machine, head.state);
+}
+
+/// Forgets a bounded part and lets the lane serve others before the next.
+void EngineCore::forget_step(std::vector<InstanceId> ids, Time before, Seq horizon,
+                             std::move_only_function<void(Result<void>)> done) {
+  std::vector<InstanceId> part;
+  for (; !ids.empty() && part.size() < kForgottenTogether; ids.pop_back()) {
+    // It may have changed since it was chosen.
+    const auto* head = heads_.find(ids.back());
+    if (head != nullptr && may_forget(*head, before)) part.push_back(ids.back());
+  }
+  if (auto forgotten = forget_instances(part); !forgotten) return done(std::move(forgotten));
+  if (!ids.empty()) {
+    lane_->post([this, ids = std::move(ids), before, horizon, done = std::move(done)]() mutable {
+      forget_step(std::move(ids), before, horizon, std::move(done));
     });
     return;
   }
-  {
+  if (heads_.size() < heads_.slots()) {
     const std::unique_lock lock(heads_mutex_);
-    for (std::size_t slot = 0; slot < heads_.slots(); ++slot) {
-      const auto& head = heads_.slot(slot);
-      if (!head.live || head.seq > forget || head.extras || !registry_.finished(head.machine, head.state))
-        continue;
-      remove_head(head);
-    }
     heads_.compact();
     eviction_hand_ = 0;
   }
-  done({});
+  cut_step(horizon, std::move(done));
+}
+
+/// Durably first, then in memory.
+Result<void> EngineCore::forget_instances(std::span<const InstanceId> ids) {
+  if (ids.empty()) return {};
+  const std::lock_guard forgetting(forget_mutex_);
+  PAWL_CHECK(store_->forget(ids));
+  {
+    const std::unique_lock lock(heads_mutex_);
+    for (const auto& id : ids) {
+      const auto* head = heads_.find(id);
+      PAWL_ASSERT(head != nullptr && !head->extras, "an instance that is forgotten holds nothing");
+      remove_head(*head);
+    }
+  }
+  const std::lock_guard lock(ephemeral_mutex_);
+  for (const auto& id : ids) {
+    const auto first = ephemerals_pending_.lower_bound({id, {}});
+    auto last = first;
+    while (last != ephemerals_pending_.end() && last->first.first == id) ++last;
+    ephemerals_pending_.erase(first, last);
+  }
+  return {};
+}
+
+/// Cuts a bounded part and lets the lane serve others before the next.
+void EngineCore::cut_step(Seq horizon, std::move_only_function<void(Result<void>)> done) {
+  const auto complete = store_->retain(horizon);
+  if (!complete) return done(fail(complete.error()));
+  if (*complete) return done({});
+  lane_->post([this, horizon, done = std::move(done)]() mutable { cut_step(horizon, std::move(done)); });
 }
 
 Result<void> EngineCore::backup(const std::string& path, const std::function<void(double)>& progress) const {

@@ -117,20 +117,36 @@ Result<std::string> EngineCore::load_data(const InstanceId& id, std::uint16_t ma
 Result<Instance> EngineCore::read(std::string_view machine, std::string_view key) const {
   PAWL_CHECK(store_->still_owner());
   PAWL_TRY(const auto number, registry_.find(machine));
-  Instance instance;
-  {
-    const std::shared_lock lock(heads_mutex_);
-    const auto* head = heads_.find(registry_.id(number, key));
-    if (head == nullptr || head->key.view() != key) {
-      return fail(Code::unknown_instance, fmt::format("there is no {} \"{}\"", machine, key.substr(0, 128)),
-                  {{"machine", std::string(machine)}, {"key", std::string(key.substr(0, 128))}});
+  while (true) {
+    Instance instance;
+    {
+      const std::shared_lock lock(heads_mutex_);
+      const auto* head = heads_.find(registry_.id(number, key));
+      if (head == nullptr || head->key.view() != key) {
+        return fail(Code::unknown_instance, fmt::format("there is no {} \"{}\"", machine, key.substr(0, 128)),
+                    {{"machine", std::string(machine)}, {"key", std::string(key.substr(0, 128))}});
+      }
+      instance = to_instance(*head);
     }
-    instance = to_instance(*head);
+    if (!instance.data.empty()) return instance;
+    auto data = load_data(instance.id, number, instance.seq);
+    if (data) {
+      instance.data = *std::move(data);
+      return instance;
+    }
+    // The entry may be gone because the head is: then it is looked up again.
+    if (data.error().code() != Code::store_corrupt || !has_moved(instance.id, instance.seq))
+      return fail(std::move(data).error());
   }
-  if (instance.data.empty()) {
-    PAWL_TRY(instance.data, load_data(instance.id, number, instance.seq));
-  }
-  return instance;
+}
+
+/// Whether an instance was forgotten or changed since its head said that its newest entry is `seq`.
+bool EngineCore::has_moved(const InstanceId& id, Seq seq) const {
+  // The store forgets first and memory follows; what happens between the two is waited for.
+  const std::lock_guard forgetting(forget_mutex_);
+  const std::shared_lock lock(heads_mutex_);
+  const auto* head = heads_.find(id);
+  return head == nullptr || head->seq != seq;
 }
 
 /// Which machines a query asks for, by their numbers; none: all.
@@ -186,10 +202,27 @@ Result<InstancePage> EngineCore::list(const ListQuery& query) const {
     page.instances.pop_back();
     page.next = to_cursor({page.instances.back().created_at, page.instances.back().id});
   }
-  for (auto& instance : page.instances) {
-    if (!instance.data.empty()) continue;
-    const auto number = registry_.find(instance.machine);
-    PAWL_TRY(instance.data, load_data(instance.id, number.value_or(Registry::kUnknown), instance.seq));
+  for (auto place = page.instances.begin(); place != page.instances.end();) {
+    if (!place->data.empty()) {
+      ++place;
+      continue;
+    }
+    const auto number = registry_.find(place->machine);
+    auto data = load_data(place->id, number.value_or(Registry::kUnknown), place->seq);
+    if (data) {
+      place->data = *std::move(data);
+      continue;
+    }
+    if (data.error().code() != Code::store_corrupt || !has_moved(place->id, place->seq))
+      return fail(std::move(data).error());
+    // It has changed meanwhile: as it is now it belongs to the page, or does not.
+    const std::shared_lock lock(heads_mutex_);
+    const auto* head = heads_.find(place->id);
+    if (head != nullptr && wanted(*head)) {
+      *place = to_instance(*head);
+    } else {
+      place = page.instances.erase(place);
+    }
   }
   return page;
 }
@@ -221,9 +254,14 @@ LogEvent EngineCore::to_event(Entry entry) const {
 
 Result<History> EngineCore::history(std::string_view machine, std::string_view key, Seq before,
                                     std::size_t limit) const {
-  PAWL_TRY(const auto instance, read(machine, key));
   const auto count = std::clamp<std::size_t>(limit, 1, 10'000);
-  PAWL_TRY(auto entries, store_->history(instance.id, instance.seq, before, count));
+  std::vector<Entry> entries;
+  while (true) {
+    PAWL_TRY(const auto instance, read(machine, key));
+    PAWL_TRY(entries, store_->history(instance.id, instance.seq, before, count));
+    // There is a newest entry always, unless it was cut away or forgotten since it was looked up.
+    if (!entries.empty() || before != 0 || !has_moved(instance.id, instance.seq)) break;
+  }
   History made;
   const Seq reached = entries.empty() ? 0 : entries.back().prev;
   const Seq horizon = store_->info().horizon;

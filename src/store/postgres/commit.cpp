@@ -11,6 +11,18 @@
 #include "store/postgres/writer.hpp"
 
 namespace pawl::postgres {
+namespace {
+
+/// A key that was cut away with its entry cannot be found again; the id takes its place.
+constexpr const char* kRebuildHead =
+    "INSERT INTO {s}.heads(id, machine, key, partition, generation, version, seq, state, created_at, at, "
+    "finished_seq, has_extra) SELECT l.id, l.machine, CASE WHEN b.seq IS NULL THEN replace(l.id::text, '-', "
+    "'') ELSE coalesce(b.key, '') END, b.partition, l.generation, l.version, l.seq, l.state, coalesce(b.at, "
+    "l.at), l.at, CASE WHEN l.finished THEN l.seq END, l.extra IS NOT NULL FROM {s}.log l LEFT JOIN {s}.log "
+    "b "
+    "ON b.seq = $2 AND b.id = l.id WHERE l.seq = $1";
+
+}  // namespace
 
 Result<void> Writer::commit() {
   PAWL_CHECK(status_.writable());
@@ -196,6 +208,27 @@ Result<void> Writer::end_between() {
   }
   finish_batch();
   return {};
+}
+
+Result<void> Writer::rebuild_heads(std::span<const MissingHead> missing) {
+  PAWL_CHECK(status_.writable());
+  if (in_batch_) return fail(Code::invalid_argument, "a batch is open; commit or discard it first");
+  // Not `between_batches`: heads that are to be updated and do not exist are what this is about.
+  begin();
+  queue_begin();
+  queue_batch_number();
+  const auto first = db_.queued_results();
+  for (const auto& head : missing)
+    db_.queue_kept(names_(kRebuildHead), Params().int8(head.newest).int8(head.begins));
+  auto results = db_.sync();
+  if (!results) return fail(lost(std::move(results).error()));
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    if ((*results)[first + i].affected() == 1) continue;
+    return fail(lost(Error(
+        Code::store_corrupt,
+        fmt::format("entry {}, from which a head is to be rebuilt, is not in the log", missing[i].newest))));
+  }
+  return end_between();
 }
 
 void Writer::queue_numbers() {

@@ -22,7 +22,8 @@ constexpr const char* kHeads =
 constexpr const char* kCheckedLog =
     "SELECT seq, id, version, generation, prev, state, finished, kind, members, EXISTS(SELECT 1 FROM "
     "{s}.machines WHERE "
-    "number = log.machine), at FROM {s}.log WHERE seq > (SELECT value::bigint FROM {s}.pawl_meta WHERE name "
+    "number = log.machine), at, extra IS NOT NULL FROM {s}.log WHERE seq > (SELECT value::bigint FROM "
+    "{s}.pawl_meta WHERE name "
     "= 'horizon') "
     "ORDER BY seq";
 constexpr const char* kCheckedHeads =
@@ -113,6 +114,7 @@ Result<StoreCheck> Reader::check_in_transaction() {
                  .state = state,
                  .finished = row.integer(6) != 0,
                  .created = row.integer(7) == std::to_underlying(EntryKind::created),
+                 .has_extra = row.integer(11) != 0,
                  .members = row.integer(8),
                  .machine_known = row.integer(9) != 0,
                  .at = row.time(10)});

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "store/log_check.hpp"
+
 namespace pawl::postgres {
 namespace {
 
@@ -172,6 +174,15 @@ Result<StoreCheck> PostgresStore::check() {
   Reader reader(names_);
   PAWL_CHECK(reader.open(options_, address_));
   return reader.check();
+}
+
+Result<StoreRepair> PostgresStore::repair() {
+  PAWL_TRY(const auto found, check());
+  StoreRepair result;
+  if (!found.missing.empty()) PAWL_CHECK(writer_.rebuild_heads(found.missing));
+  for (const auto& head : found.missing) result.repaired.push_back(repaired_sentence(head));
+  PAWL_TRY(result.left, check());
+  return result;
 }
 
 Result<std::vector<std::vector<SqlValue>>> PostgresStore::query(const Sql& statement) {

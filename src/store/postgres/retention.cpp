@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Retention: moving the horizon, forgetting finished instances, and dropping the partitions of the log that
+// Retention: moving the horizon, forgetting instances, and dropping the partitions of the log that
 // lie below it as a whole. Each call does a bounded part in a transaction of its own, so that batches never
 // wait long.
 #include <fmt/format.h>
@@ -7,12 +7,13 @@
 #include <algorithm>
 #include <charconv>
 
+#include "pawl/assert.hpp"
 #include "store/postgres/postgres_store.hpp"
 
 namespace pawl::postgres {
 namespace {
 
-/// Rows of the log, or heads, per call.
+/// Rows of the log per call.
 constexpr std::int64_t kRows = 5000;
 
 constexpr const char* kEndOfCut =
@@ -26,30 +27,25 @@ constexpr const char* kCarry =
     "l.data, extra = l.extra FROM {s}.log l WHERE l.seq > $1 AND l.seq <= $2 AND h.id = l.id AND h.seq = "
     "l.seq";
 constexpr const char* kForget =
-    "WITH gone AS (DELETE FROM {s}.heads WHERE id IN (SELECT id FROM {s}.heads WHERE finished_seq <= $1 "
-    "ORDER BY "
-    "finished_seq LIMIT $2) RETURNING id), beside AS (DELETE FROM {s}.ephemeral WHERE id IN (SELECT id FROM "
-    "gone)) SELECT "
-    "count(*) FROM gone";
+    "WITH gone AS (SELECT string_to_array($1, ',')::uuid[] AS ids), beside AS (DELETE FROM {s}.ephemeral "
+    "USING gone WHERE id = ANY(gone.ids)) DELETE FROM {s}.heads USING gone WHERE id = ANY(gone.ids)";
 
 }  // namespace
 
-Result<bool> PostgresStore::retain(Seq horizon, Seq forget) {
+Result<bool> PostgresStore::retain(Seq horizon) {
   PAWL_CHECK(status_.writable());
   const auto known = status_.info();
   horizon = std::min(horizon, known.last);
-  forget = std::min(forget, known.last);
   auto& db = writer_.database();
   bool cut_done = horizon <= known.horizon;
-  bool forget_done = false;
   Seq end = known.horizon;
   PAWL_CHECK(writer_.between_batches([&]() -> Result<void> {
-    db.queue(names_(kForget), Params().int8(forget).int8(kRows));
+    if (cut_done) return {};
     db.queue(names_(kEndOfCut), Params().int8(known.horizon).int8(horizon).int8(kRows));
     PAWL_TRY(const auto results, db.sync());
-    forget_done = results[0].integer(0, 0) < kRows;
-    if (cut_done) return {};
-    end = results[1].integer(0, 0) < kRows ? horizon : results[1].integer(0, 1);
+    end = results[0].integer(0, 0) < kRows ? horizon : results[0].integer(0, 1);
+    PAWL_ASSERT(end > known.horizon && end <= horizon, "a cut goes on, and stops at the horizon", end,
+                horizon);
     db.queue(names_(kCarry), Params().int8(known.horizon).int8(end));
     queue_meta(db, names_, "horizon", end);
     writer_.queue_numbers();
@@ -59,7 +55,20 @@ Result<bool> PostgresStore::retain(Seq horizon, Seq forget) {
   status_.cut(end);
   writer_.cut(end);
   if (cut_done) PAWL_CHECK(drop_partitions(end));
-  return cut_done && forget_done;
+  return cut_done;
+}
+
+Result<void> PostgresStore::forget(std::span<const InstanceId> ids) {
+  PAWL_CHECK(status_.writable());
+  if (ids.empty()) return {};
+  std::string list;
+  for (const auto& id : ids) list += (list.empty() ? "" : ",") + id.to_string();
+  // Every head is written before, and the mark with them: opening replays no entry of a forgotten instance.
+  return writer_.between_batches([&]() -> Result<void> {
+    writer_.database().queue(names_(kForget), Params().text(list));
+    PAWL_CHECK(writer_.database().sync());
+    return {};
+  });
 }
 
 /// Drops what lies below the horizon as a whole. Somebody who reads the log for long keeps the lock away;

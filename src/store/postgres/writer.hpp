@@ -56,6 +56,8 @@ class Writer {
   Result<void> commit();
   void discard();
   Result<void> execute(std::span<const Sql> statements);
+  /// Writes heads that are missing, from their newest entries, in one durable transaction.
+  Result<void> rebuild_heads(std::span<const MissingHead> missing);
 
   /// Whether the calling thread has a batch open here. From any thread.
   bool batch_is_mine() const { return batch_thread_.load() == std::this_thread::get_id(); }

@@ -18,7 +18,7 @@ Result<void> check_pages(Database& db, LogCheck& check) {
 Result<void> check_log(Database& db, LogCheck& check) {
   PAWL_TRY(auto rows,
            db.prepare("SELECT seq, id, version, generation, prev, state, finished, kind, members, machine IN "
-                      "(SELECT number FROM machines), at FROM log ORDER BY seq"));
+                      "(SELECT number FROM machines), at, extra IS NOT NULL FROM log ORDER BY seq"));
   while (true) {
     PAWL_TRY(const bool more, rows.row());
     if (!more) return {};
@@ -31,6 +31,7 @@ Result<void> check_log(Database& db, LogCheck& check) {
                  .state = rows.text(5),
                  .finished = rows.integer(6) != 0,
                  .created = rows.integer(7) == std::to_underlying(EntryKind::created),
+                 .has_extra = rows.integer(11) != 0,
                  .members = rows.integer(8),
                  .machine_known = rows.integer(9) != 0,
                  .at = rows.time(10)});
@@ -72,6 +73,15 @@ Result<StoreCheck> SqliteStore::check() {
   PAWL_CHECK(check_log(db, check));
   PAWL_CHECK(check_heads(db, check));
   return check.finish();
+}
+
+Result<StoreRepair> SqliteStore::repair() {
+  PAWL_TRY(const auto found, check());
+  StoreRepair result;
+  if (!found.missing.empty()) PAWL_CHECK(writer_.rebuild_heads(found.missing));
+  for (const auto& head : found.missing) result.repaired.push_back(repaired_sentence(head));
+  PAWL_TRY(result.left, check());
+  return result;
 }
 
 }  // namespace pawl::sqlite

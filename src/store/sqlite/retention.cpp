@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Retention: cutting the log from below, forgetting finished instances, giving pages back. Each call does a
-// bounded part in a transaction of its own, so that batches never wait long.
+// Retention: cutting the log from below, forgetting instances, giving pages back. Each call does a bounded
+// part in a transaction of its own, so that batches never wait long.
 #include <algorithm>
+#include <span>
 
+#include "pawl/assert.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 
 namespace pawl::sqlite {
 namespace {
 
-/// Rows of the log, or heads, per call.
+/// Rows of the log per call.
 constexpr std::int64_t kRows = 5000;
 /// Pages given back per call, and how few free ones are not worth it.
 constexpr std::int64_t kPages = 2000;
@@ -41,16 +43,19 @@ Result<void> cut(Database& db, Seq end) {
   return run(db, "DELETE FROM log WHERE seq <= ?1", end);
 }
 
-constexpr const char* kForgettable =
-    "SELECT id FROM heads WHERE finished AND seq <= ?1 ORDER BY seq LIMIT 5000";
 constexpr const char* kGiveBack = "PRAGMA incremental_vacuum(2000)";
-static_assert(kRows == 5000 && kPages == 2000, "the statements above name them");
+static_assert(kPages == 2000, "the statement above names it");
 
-/// Returns how many instances were forgotten.
-Result<std::int64_t> forget_some(Database& db, Seq forget) {
-  PAWL_CHECK(run(db, std::string("DELETE FROM ephemeral WHERE id IN (") + kForgettable + ")", forget));
-  PAWL_CHECK(run(db, std::string("DELETE FROM heads WHERE id IN (") + kForgettable + ")", forget));
-  return sqlite3_changes64(db.get());
+Result<void> forget_heads(Database& db, std::span<const InstanceId> ids) {
+  PAWL_TRY(auto values, db.prepare("DELETE FROM ephemeral WHERE id = ?1"));
+  PAWL_TRY(auto heads, db.prepare("DELETE FROM heads WHERE id = ?1"));
+  for (const auto& id : ids) {
+    values.bind_blob(1, id.bytes);
+    PAWL_CHECK(values.run());
+    heads.bind_blob(1, id.bytes);
+    PAWL_CHECK(heads.run());
+  }
+  return {};
 }
 
 /// Whether much of the file is free. A little is not given back: the log grows into it again.
@@ -62,21 +67,19 @@ Result<bool> is_roomy(Database& db) {
 
 }  // namespace
 
-Result<bool> SqliteStore::retain(Seq horizon, Seq forget) {
+Result<bool> SqliteStore::retain(Seq horizon) {
   PAWL_CHECK(status_.writable());
   const auto known = status_.info();
   horizon = std::min(horizon, known.last);
-  forget = std::min(forget, known.last);
   auto& db = writer_.database();
   bool cut_done = horizon <= known.horizon;
-  bool forget_done = false;
   bool roomy = false;
   Seq end = known.horizon;
   PAWL_CHECK(writer_.between_batches([&]() -> Result<void> {
-    PAWL_TRY(const auto forgotten, forget_some(db, forget));
-    forget_done = forgotten < kRows;
     if (!cut_done) {
       PAWL_TRY(end, end_of_cut(db, horizon));
+      PAWL_ASSERT(end > known.horizon && end <= horizon, "a cut goes on, and stops at the horizon", end,
+                  horizon);
       PAWL_CHECK(cut(db, end));
       PAWL_CHECK(writer_.mark("horizon", end));
       PAWL_CHECK(writer_.mark_numbers());
@@ -91,7 +94,14 @@ Result<bool> SqliteStore::retain(Seq horizon, Seq forget) {
   if (cut_done && !roomy) {
     PAWL_TRY(roomy, is_roomy(db));
   }
-  return cut_done && forget_done && !roomy;
+  return cut_done && !roomy;
+}
+
+Result<void> SqliteStore::forget(std::span<const InstanceId> ids) {
+  PAWL_CHECK(status_.writable());
+  if (ids.empty()) return {};
+  // Every head is written before, and the mark with them: opening replays no entry of a forgotten instance.
+  return writer_.between_batches([&] { return forget_heads(writer_.database(), ids); });
 }
 
 }  // namespace pawl::sqlite

@@ -40,11 +40,13 @@ class SqliteStore final : public Store {
   Result<std::optional<StoredRequest>> find_request(const std::array<std::uint8_t, 16>& id) override;
   Result<std::vector<Ephemeral>> ephemerals(const InstanceId& id) override;
 
-  Result<bool> retain(Seq horizon, Seq forget) override;
+  Result<bool> retain(Seq horizon) override;
+  Result<void> forget(std::span<const InstanceId> ids) override;
   Result<Seq> seq_before(Time time) override;
   Result<void> checkpoint() override;
   Result<void> backup(const std::string& path, const std::function<void(double)>& progress) override;
   Result<StoreCheck> check() override;
+  Result<StoreRepair> repair() override;
   Result<void> execute(std::span<const Sql> statements) override;
   Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement) override;
 

@@ -76,6 +76,34 @@ Result<void> Writer::write_all_heads() {
   return mark("flushed", status_.last());
 }
 
+Result<void> Writer::rebuild_heads(std::span<const MissingHead> missing) {
+  PAWL_CHECK(status_.writable());
+  if (in_batch_) return fail(Code::invalid_argument, "a batch is open; commit or discard it first");
+  // Not `between_batches`: heads that are to be updated and do not exist are what this is about.
+  PAWL_CHECK(begin());
+  const auto rebuild = [&]() -> Result<void> {
+    PAWL_TRY(
+        auto insert,
+        db_.prepare("INSERT INTO heads(id, machine, key, partition, generation, version, seq, state, "
+                    "created_at, at, finished, has_extra) SELECT l.id, l.machine, CASE WHEN b.seq IS NULL "
+                    "THEN lower(hex(l.id)) ELSE coalesce(b.key, '') END, b.partition, l.generation, "
+                    "l.version, l.seq, l.state, coalesce(b.at, l.at), l.at, l.finished, l.extra IS NOT "
+                    "NULL FROM log l LEFT JOIN log b ON b.seq = ?2 AND b.id = l.id WHERE l.seq = ?1"));
+    for (const auto& head : missing) {
+      insert.bind(1, head.newest);
+      insert.bind(2, head.begins);
+      PAWL_CHECK(insert.run());
+      if (sqlite3_changes64(db_.get()) == 1) continue;
+      return fail(Code::store_corrupt, fmt::format("entry {}, from which a head is to be rebuilt, is not in "
+                                                   "the log",
+                                                   head.newest));
+    }
+    return {};
+  };
+  if (auto done = rebuild(); !done) return fail(lost(std::move(done).error()));
+  return end_transaction();
+}
+
 Result<void> Writer::mark(std::string_view name, std::int64_t value) {
   update_meta_.bind_text(1, name);
   update_meta_.bind(2, value);

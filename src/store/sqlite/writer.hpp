@@ -41,6 +41,8 @@ class Writer {
   Result<void> commit();
   void discard();
   Result<void> execute(std::span<const Sql> statements);
+  /// Writes heads that are missing, from their newest entries, in one durable transaction.
+  Result<void> rebuild_heads(std::span<const MissingHead> missing);
   /// How many heads there are, about.
   void expect_rows(std::int64_t rows) { rows_ = rows; }
 
