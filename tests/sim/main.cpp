@@ -28,12 +28,14 @@ struct Entry {
   std::string_view name;
   pawl::Result<void> (*run)(pawl::sim::Simulation&);
   pawl::Duration job_delay_max;
+  bool by_name_only = false;  // shows a known defect: runs only with --scenario, until that is fixed
 };
 
 constexpr auto kScenarios = std::to_array<Entry>({
     {"counter", pawl::scenarios::counter, 10ms},
     {"lease", pawl::scenarios::lease, 500ms},
     {"engine", pawl::scenarios::engine, 10ms},
+    {"lifecycle", pawl::scenarios::lifecycle, 10ms, true},
     {"flow", pawl::scenarios::flow, 10ms},
     {"supervise", pawl::scenarios::supervise, 10ms},
 });
@@ -86,6 +88,7 @@ int main(int argc, char** argv) {
   bool found = false;
   for (const Entry& entry : kScenarios) {
     if (!arguments.scenario.empty() && arguments.scenario != entry.name) continue;
+    if (arguments.scenario.empty() && entry.by_name_only && !arguments.list) continue;
     found = true;
     if (arguments.list) {
       fmt::print("{}\n", entry.name);

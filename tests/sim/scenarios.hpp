@@ -23,6 +23,10 @@ Result<void> lease_without_margin(sim::Simulation& sim);
 /// rows happen exactly once, whatever crashes.
 Result<void> engine(sim::Simulation& sim);
 
+/// Work and places in lines, also those that are created and gone within one batch: no permit is lost, and
+/// all work of instances that go on runs.
+Result<void> lifecycle(sim::Simulation& sim);
+
 /// Flows: every run ends, in its order and within its queue, whatever crashes and whoever meddles.
 Result<void> flow(sim::Simulation& sim);
 
