@@ -36,6 +36,7 @@ constexpr auto kScenarios = std::to_array<Entry>({
     {"lease", pawl::scenarios::lease, 500ms},
     {"engine", pawl::scenarios::engine, 10ms},
     {"lifecycle", pawl::scenarios::lifecycle, 10ms, true},
+    {"reuse", pawl::scenarios::reuse, 10ms, true},
     {"flow", pawl::scenarios::flow, 10ms},
     {"supervise", pawl::scenarios::supervise, 10ms},
 });

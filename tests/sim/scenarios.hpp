@@ -27,6 +27,10 @@ Result<void> engine(sim::Simulation& sim);
 /// all work of instances that go on runs.
 Result<void> lifecycle(sim::Simulation& sim);
 
+/// Keys that are used again after retention has forgotten their instances: messages arrive once each, request
+/// ids name one piece of work, the store opens again and reads find no damage.
+Result<void> reuse(sim::Simulation& sim);
+
 /// Flows: every run ends, in its order and within its queue, whatever crashes and whoever meddles.
 Result<void> flow(sim::Simulation& sim);
 

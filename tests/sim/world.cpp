@@ -60,7 +60,7 @@ void World::restart() {
 
 void World::run(Duration time) {
   sim_.run_for(time);
-  if (process_->crashed()) restart();
+  if (process_->crashed() || is_useless()) restart();
   process_->attempt([this] { send_open(); });
   if (process_->crashed()) restart();
 }

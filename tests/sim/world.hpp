@@ -47,6 +47,8 @@ class World {
   }
   /// A server has opened, for the first time or again.
   virtual void opened() {}
+  /// Whether the server lives but must be opened again, because its store has failed.
+  virtual bool is_useless() const { return false; }
 
   void start();
   /// Crashes the server if it lives, and opens its successor on what is left.
