@@ -31,6 +31,9 @@ Result<void> lifecycle(sim::Simulation& sim);
 /// ids name one piece of work, the store opens again and reads find no damage.
 Result<void> reuse(sim::Simulation& sim);
 
+/// A store that fails in every way it may: no message, timer, result or permit is lost by that.
+Result<void> faults(sim::Simulation& sim);
+
 /// Flows: every run ends, in its order and within its queue, whatever crashes and whoever meddles.
 Result<void> flow(sim::Simulation& sim);
 
