@@ -163,6 +163,11 @@ class FaultsWorld : public World {
     for (int id = 1; id <= kErrands; ++id) {
       const auto key = fmt::format("e{}", id);
       add(key, [key] { return Transaction{}.create<errand>(key); });
+    }
+    // Else one that was rolled back would be sent again behind the event for it.
+    settle([] { return true; }, "waiting for the errands");
+    for (int id = 1; id <= kErrands; ++id) {
+      const auto key = fmt::format("e{}", id);
       add(key, [key, id] { return Transaction{}.send<errand>(key, Go{id}); });
       if (chance(2)) run(random_time(30ms));
     }
