@@ -38,6 +38,7 @@ constexpr auto kScenarios = std::to_array<Entry>({
     {"lifecycle", pawl::scenarios::lifecycle, 10ms, true},
     {"reuse", pawl::scenarios::reuse, 10ms, true},
     {"faults", pawl::scenarios::faults, 10ms, true},
+    {"clock", pawl::scenarios::clock, 10ms, true},
     {"flow", pawl::scenarios::flow, 10ms},
     {"supervise", pawl::scenarios::supervise, 10ms},
 });

@@ -34,6 +34,9 @@ Result<void> reuse(sim::Simulation& sim);
 /// A store that fails in every way it may: no message, timer, result or permit is lost by that.
 Result<void> faults(sim::Simulation& sim);
 
+/// A wall clock that jumps both ways: no wait becomes longer, and nothing recent is cut or forgotten.
+Result<void> clock(sim::Simulation& sim);
+
 /// Flows: every run ends, in its order and within its queue, whatever crashes and whoever meddles.
 Result<void> flow(sim::Simulation& sim);
 
