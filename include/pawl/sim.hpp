@@ -134,7 +134,8 @@ class Process final : public Runtime {
 
 /// Several processes under one scheduler and one virtual time. At each step the scheduler picks one of: the
 /// first task of a lane, the earliest due timer of a lane, a job that can begin or go on. Time passes only
-/// when there is nothing to pick. An exception that leaves a task or job comes out of the call that runs the
+/// when there is nothing to pick. `Lane::run_here` of an idle lane runs the task at once or refuses, as the
+/// seed decides. An exception that leaves a task or job comes out of the call that runs the
 /// simulation, and all processes are crashed before that, so that everything can be destroyed.
 /// Externally synchronised.
 class Simulation {

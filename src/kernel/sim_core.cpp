@@ -38,6 +38,7 @@ Core::Core(const Options& given)
       faults_(stream(given.seed, 2)),
       delays_(stream(given.seed, 3)),
       nodes_(stream(given.seed, 4)),
+      inline_(stream(given.seed, 5)),
       threads_(JobThreads::of_this_thread()) {}
 
 Core::~Core() = default;
@@ -163,7 +164,11 @@ void Core::run_task(SimLane& lane, bool timer) {
     lane.queue_.pop_front();
   }
   note("{} {} {}", lane.label_, timer ? "timer" : "task", ++lane.begun_);
+  if (const auto error = perform_task(lane, task)) std::rethrow_exception(error);
+}
 
+/// Runs the task as the lane does; returns what leaves it, unless that is a crash of its own process.
+std::exception_ptr Core::perform_task(SimLane& lane, Task& task) {
   Context here{lane.node_, nullptr, std::uncaught_exceptions()};
   Context* const outer = std::exchange(context_, &here);
   lane.busy_ = true;
@@ -178,7 +183,25 @@ void Core::run_task(SimLane& lane, bool timer) {
   task = nullptr;
   lane.busy_ = false;
   context_ = outer;
-  if (error) std::rethrow_exception(error);
+  return error;
+}
+
+/// Nothing leaves this by an exception: a real lane's task ends the process instead, so callers are not
+/// prepared for one. They learn of a crash, or of what the task threw, where they next wait.
+bool Core::run_inline(SimLane& lane, Task& task) {
+  Node& node = lane.node_;
+  if (node.dead || unwinding() || lane.busy_ || !lane.queue_.empty()) return false;
+  // A task of a lane does not run another one below it, and other processes have threads of their own.
+  if (context_ != nullptr && (context_->job == nullptr || &context_->node != &node)) return false;
+  if (inline_.below(2) == 0) return false;
+  ++steps;
+  note("{} inline {}", lane.label_, ++lane.begun_);
+  if (const auto error = perform_task(lane, task)) {
+    if (!held_back_) held_back_ = error;
+    abandon();
+  }
+  if (node.dead && context_ == nullptr) node.crashed_inline = true;
+  return true;
 }
 
 void Core::run_job(SimJob& job) {

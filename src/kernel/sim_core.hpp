@@ -35,6 +35,7 @@ struct Node {
   Random random;
   Duration jumped{0};
   bool dead = false;
+  bool crashed_inline = false;    // below a caller outside any task, which learns of it when it waits
   std::vector<SimLane*> lanes{};  // in the order of opening
   std::vector<SimWorkers*> workers{};
 
@@ -50,6 +51,7 @@ class SimLane final : public Lane {
   ~SimLane() override;
 
   void post(Task task) override;
+  bool run_here(Task& task) override;
   TimerId after(Duration delay, Task task) override;
   bool cancel(TimerId timer) override;
 
@@ -125,6 +127,9 @@ class Core {
   /// By every call that runs the simulation from outside: throws what a destructor had to hold back.
   void enter();
 
+  /// Runs a task of an idle lane on the caller's thread; false where the seed decides that the lane is not
+  /// idle enough, or where a thread of a real lane could not.
+  bool run_inline(SimLane& lane, Task& task);
   bool wait(Node& node, Gate& gate, std::optional<Duration> timeout);
   bool fault(Node& node, std::string_view name);
   void crash(Node& node, std::string_view where);
@@ -174,6 +179,7 @@ class Core {
   bool can_go_on(const SimJob& job) const;
   std::optional<Duration> next_deadline() const;
   void run_task(SimLane& lane, bool timer);
+  std::exception_ptr perform_task(SimLane& lane, Task& task);
   void run_job(SimJob& job);
   void begin(SimJob& job);
   std::exception_ptr resume(SimJob& job);
@@ -191,6 +197,7 @@ class Core {
   Random faults_;
   Random delays_;
   Random nodes_;
+  Random inline_;
   JobThreads& threads_;
   std::vector<Node*> live_;  // in the order of spawning
   std::vector<Candidate> candidates_;

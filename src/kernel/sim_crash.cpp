@@ -30,6 +30,10 @@ bool Core::throw_or(const Node& node, bool otherwise) const {
 }
 
 bool Core::wait(Node& node, Gate& gate, std::optional<Duration> timeout) {
+  if (context_ == nullptr && !unwinding()) {
+    if (held_back_) enter();
+    if (std::exchange(node.crashed_inline, false)) throw Crashed{};
+  }
   if (node.dead) return throw_or(node, false);
   if (gate.is_open()) return true;
   std::optional<Instant> deadline;

@@ -23,6 +23,8 @@ void SimLane::post(Task task) {
   if (!node_.dead) queue_.push_back(std::move(task));
 }
 
+bool SimLane::run_here(Task& task) { return node_.core.run_inline(*this, task); }
+
 TimerId SimLane::after(Duration delay, Task task) {
   if (node_.dead) return timers_.skip();
   if (delay > Duration::zero()) {

@@ -42,6 +42,7 @@ bool Process::attempt(const std::function<void()>& work) {
   } catch (const Crashed&) {
     PAWL_ASSERT(node_->dead, "the process that crashes in an attempt is its own", node_->label);
   }
+  node_->crashed_inline = false;
   return !node_->dead;
 }
 

@@ -42,6 +42,10 @@ constexpr auto kScenarios = std::to_array<Entry>({
     {"counter", pawl::scenarios::counter, 10ms},
     {"lease", pawl::scenarios::lease, 500ms},
     {"engine", pawl::scenarios::engine, 10ms},
+    {"lifecycle", pawl::scenarios::lifecycle, 10ms},
+    {"reuse", pawl::scenarios::reuse, 10ms},
+    {"faults", pawl::scenarios::faults, 10ms},
+    {"clock", pawl::scenarios::clock, 10ms},
     {"flow", pawl::scenarios::flow, 10ms},
     {"supervise", pawl::scenarios::supervise, 10ms},
 });

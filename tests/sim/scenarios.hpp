@@ -23,6 +23,20 @@ Result<void> lease_without_margin(sim::Simulation& sim);
 /// rows happen exactly once, whatever crashes.
 Result<void> engine(sim::Simulation& sim);
 
+/// Work and places in lines, also those that are created and gone within one batch: no permit is lost, and
+/// all work of instances that go on runs.
+Result<void> lifecycle(sim::Simulation& sim);
+
+/// Keys that are used again after retention has forgotten their instances: messages arrive once each, request
+/// ids name one piece of work, the store opens again and reads find no damage.
+Result<void> reuse(sim::Simulation& sim);
+
+/// A store that fails in every way it may: no message, timer, result or permit is lost by that.
+Result<void> faults(sim::Simulation& sim);
+
+/// A wall clock that jumps both ways: no wait becomes longer, and nothing recent is cut or forgotten.
+Result<void> clock(sim::Simulation& sim);
+
 /// Flows: every run ends, in its order and within its queue, whatever crashes and whoever meddles.
 Result<void> flow(sim::Simulation& sim);
 
