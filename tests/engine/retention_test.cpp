@@ -320,18 +320,36 @@ TEST(RetentionClock, OneOpeningCountsAtMostItsShare) {
   const Time then{std::chrono::hours(1000)};
   const RetentionClock::Reading last{then, then};
   RetentionClock clock({.per_opening = 30min, .settled = 1h});
-  clock.open(last, then + kTenYears, Instant{});
-  EXPECT_EQ(clock.advance(then + kTenYears, Instant{}), then + 30min);
+  clock.open(last, {then + kTenYears, Instant{}, then});
+  EXPECT_EQ(clock.advance({then + kTenYears, Instant{}, then}), then + 30min);
   RetentionClock again({.per_opening = 30min, .settled = 1h});
-  again.open(clock.reading(), then + kTenYears, Instant{});
-  EXPECT_EQ(again.advance(then + kTenYears, Instant{}), then + 30min) << "the same jump counts once";
+  again.open(clock.reading(), {then + kTenYears, Instant{}, then});
+  EXPECT_EQ(again.advance({then + kTenYears, Instant{}, then}), then + 30min) << "the same jump counts once";
 }
 
 TEST(RetentionClock, ShortTimesBetweenProcessesCountInFull) {
   const Time then{std::chrono::hours(1000)};
   RetentionClock clock({.per_opening = 30min, .settled = 1h});
-  clock.open(RetentionClock::Reading{then, then}, then + 20min, Instant{});
-  EXPECT_EQ(clock.advance(then + 25min, Instant{} + 5min), then + 25min);
+  clock.open(RetentionClock::Reading{then, then}, {then + 20min, Instant{}, then});
+  EXPECT_EQ(clock.advance({then + 25min, Instant{} + 5min, then}), then + 25min);
+}
+
+TEST(RetentionClock, TimeThatWasCountedWronglyDoesNotMakeWhatIsWrittenLaterOld) {
+  const Time then{std::chrono::hours(1000)};
+  std::optional<RetentionClock::Reading> last{{then, then}};
+  // A clock that is set ahead and back again, over and over: each opening counts its share.
+  for (int i = 0; i < 10; ++i) {
+    for (const auto wall : {then + kTenYears, then}) {
+      RetentionClock clock({.per_opening = 30min, .settled = 1h});
+      clock.open(last, {wall, Instant{}, then});
+      EXPECT_LE(clock.advance({wall, Instant{}, then}), then + 30min);
+      last = clock.reading();
+    }
+  }
+  RetentionClock behind({.per_opening = 30min, .settled = 1h});
+  behind.open(last, {then, Instant{}, then});
+  EXPECT_EQ(behind.advance({then - 24h, Instant{} + 10h, then}), then)
+      << "while the clock is behind the log, every entry has the time of the newest";
 }
 
 }  // namespace

@@ -185,7 +185,7 @@ Result<void> EngineCore::open_retention_clock() {
     if (const auto stored = decode<StoredClock>(value.value))
       last = {Time(Duration(stored->clock)), Time(Duration(stored->wall))};
   }
-  retention_clock_.open(last, runtime_.now(), runtime_.instant());
+  retention_clock_.open(last, {runtime_.now(), runtime_.instant(), info.last_at});
   return {};
 }
 
@@ -201,7 +201,7 @@ Result<void> EngineCore::store_retention_clock() {
 }
 
 void EngineCore::retain_on_lane(std::move_only_function<void(Result<void>)> done) {
-  const auto now = retention_clock_.advance(runtime_.now(), runtime_.instant());
+  const auto now = retention_clock_.advance({runtime_.now(), runtime_.instant(), last_at_});
   if (auto stored = store_retention_clock(); !stored) return done(std::move(stored));
   const auto horizon = options_.keep ? store_->seq_before(now - *options_.keep) : Result<Seq>(0);
   if (!horizon) return done(fail(horizon.error()));

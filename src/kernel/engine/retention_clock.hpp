@@ -5,8 +5,8 @@
 /// would make all history old at once. So this clock advances by measured time only.
 ///
 ///     RetentionClock clock({.per_opening = keep / 2, .settled = keep});
-///     clock.open(stored, runtime.now(), runtime.instant());
-///     const auto cut = clock.advance(runtime.now(), runtime.instant()) - keep;
+///     clock.open(stored, {runtime.now(), runtime.instant(), newest});
+///     const auto cut = clock.advance({runtime.now(), runtime.instant(), newest}) - keep;
 
 #include <algorithm>
 #include <optional>
@@ -29,18 +29,32 @@ class RetentionClock {
     Time wall{};
   };
 
+  /// What the other clocks say.
+  struct Moment {
+    Time wall{};
+    Instant instant{};
+    Time newest{};  ///< the time of the newest entry
+
+    /// The time that the next entry would have. Nothing is older than the difference to this.
+    Time log_time() const { return std::max(wall, newest); }
+  };
+
   RetentionClock() = default;
   explicit RetentionClock(Limits limits) : limits_(limits) {}
 
   /// `last` is what the process before this one has stored; none: the store is new.
-  void open(const std::optional<Reading>& last, Time wall, Instant instant) {
-    clock_ = wall;
-    if (last) clock_ = last->clock + std::clamp(wall - last->wall, Duration::zero(), limits_.per_opening);
-    wall_ = steady_wall_ = wall;
-    instant_ = steady_ = instant;
+  void open(const std::optional<Reading>& last, const Moment& now) {
+    clock_ = now.wall;
+    if (last) clock_ = last->clock + std::clamp(now.wall - last->wall, Duration::zero(), limits_.per_opening);
+    // Where it is ahead, time was counted that did not pass.
+    clock_ = std::min(clock_, now.log_time());
+    wall_ = steady_wall_ = now.wall;
+    instant_ = steady_ = now.instant;
   }
 
-  Time advance(Time wall, Instant instant) {
+  /// Never more than the log's own time: what is written now is not old, wherever the clocks stand.
+  Time advance(const Moment& now) {
+    const auto [wall, instant, newest] = now;
     PAWL_ASSERT(instant >= instant_, "the monotonic clock does not go back");
     clock_ += instant - instant_;
     wall_ = wall;
@@ -53,7 +67,7 @@ class RetentionClock {
     // What was written before the last jump is old by now, whatever the clock said then, and what was written
     // since has the time of a clock that ran evenly.
     if (instant - steady_ >= limits_.settled) clock_ = std::max(clock_, wall);
-    return clock_;
+    return std::min(clock_, now.log_time());
   }
 
   Reading reading() const { return {clock_, wall_}; }
