@@ -13,8 +13,8 @@ target_link_libraries(pawl_server PUBLIC pawl PRIVATE fmt::fmt OpenSSL::SSL Open
                       sodium)
 target_precompile_headers(pawl_server PRIVATE ${pawl_precompiled})
 include(cmake/dashboard.cmake)
-# The thread sanitizer does not know fences that stand alone, which Asio puts around its handlers; each of them has a
-# lock or an atomic variable beside it.
+# The thread sanitizer does not know fences that stand alone, which Asio puts around its handlers. Without them its
+# queues still order handlers by their locks, which the sanitizer sees.
 if(PAWL_THREADS_ONLY)
   target_compile_definitions(pawl_server PUBLIC BOOST_ASIO_DISABLE_FENCED_BLOCK)
 endif()
