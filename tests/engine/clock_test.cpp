@@ -9,7 +9,7 @@
 #include "tests/engine/machines.hpp"
 #include "tests/engine/world.hpp"
 
-namespace pawl::test {
+namespace pawl::test::clocks {
 namespace {
 
 enum class Egg { raw, boiled };
@@ -132,4 +132,4 @@ TEST_F(ClockTest, AChangeOfAPartitionThatTheOpenBatchHasChangedIsTriedAgain) {
 }
 
 }  // namespace
-}  // namespace pawl::test
+}  // namespace pawl::test::clocks

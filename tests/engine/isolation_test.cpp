@@ -8,7 +8,7 @@
 #include "tests/engine/machines.hpp"
 #include "tests/engine/world.hpp"
 
-namespace pawl::test {
+namespace pawl::test::isolation {
 namespace {
 
 constexpr const char* kNotText = "\xff\xfe";
@@ -128,4 +128,4 @@ TEST_F(IsolationTest, StatementsWithoutAnOperationAreRefusedInsteadOfDropped) {
 }
 
 }  // namespace
-}  // namespace pawl::test
+}  // namespace pawl::test::isolation

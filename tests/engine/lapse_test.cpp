@@ -9,7 +9,7 @@
 #include "tests/engine/machines.hpp"
 #include "tests/engine/world.hpp"
 
-namespace pawl::test {
+namespace pawl::test::lapses {
 namespace {
 
 class LapseTest : public testing::Test {
@@ -85,4 +85,4 @@ TEST_F(LapseTest, ALeaseThatComesBackGoesOnWithItsWorkAndItsTimers) {
 }
 
 }  // namespace
-}  // namespace pawl::test
+}  // namespace pawl::test::lapses

@@ -8,7 +8,7 @@
 #include "tests/engine/machines.hpp"
 #include "tests/engine/world.hpp"
 
-namespace pawl::test {
+namespace pawl::test::permits {
 namespace {
 
 enum class Job { idle, busy, done };
@@ -132,4 +132,4 @@ TEST_F(PermitsTest, ManyEndedInOneBatchLeaveTheDefaultPoolsFree) {
 }
 
 }  // namespace
-}  // namespace pawl::test
+}  // namespace pawl::test::permits

@@ -9,7 +9,7 @@
 #include "tests/engine/machines.hpp"
 #include "tests/engine/world.hpp"
 
-namespace pawl::test {
+namespace pawl::test::reuse {
 namespace {
 
 enum class Sale { open, sold };
@@ -137,4 +137,4 @@ TEST_F(ReuseTest, TheRequestIdOfPendingWorkOutlivesARenamedMachine) {
 }
 
 }  // namespace
-}  // namespace pawl::test
+}  // namespace pawl::test::reuse

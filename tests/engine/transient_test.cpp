@@ -9,7 +9,7 @@
 #include "tests/engine/machines.hpp"
 #include "tests/engine/world.hpp"
 
-namespace pawl::test {
+namespace pawl::test::transients {
 namespace {
 
 class TransientTest : public testing::TestWithParam<Code> {
@@ -137,4 +137,4 @@ TEST(StaleRequest, ABeginningThatComesAfterItsAttemptChangesNothing) {
 }
 
 }  // namespace
-}  // namespace pawl::test
+}  // namespace pawl::test::transients
