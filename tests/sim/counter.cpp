@@ -95,9 +95,9 @@ class Counter {
 };
 
 /// The client, the disk and one server after the other.
-class World {
+class CounterWorld {
  public:
-  World(sim::Simulation& sim, bool answers_early) : sim_(sim), answers_early_(answers_early) {
+  CounterWorld(sim::Simulation& sim, bool answers_early) : sim_(sim), answers_early_(answers_early) {
     start_server();
     for (int request = 0; request < kRequests; ++request) {
       lane_->after(random_delay(100ms), [this, request] { send(request); });
@@ -174,7 +174,7 @@ Result<void> run_counter(sim::Simulation& sim, bool answers_early) {
   sim.arm("disk.sync", sim::crash_with_ppm(50'000));
   sim.arm("answer", sim::fail_with_ppm(100'000));
   sim.arm("answer", sim::crash_with_ppm(50'000));
-  World(sim, answers_early).run();
+  CounterWorld(sim, answers_early).run();
   return {};
 }
 
