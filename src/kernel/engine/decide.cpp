@@ -255,6 +255,7 @@ Change Decider::record(EntryKind kind, std::string_view event, std::string_view 
   draft_.version += 1;
   PAWL_ASSERT(newest_ >= now_ && newest_ > draft_.at, "log time grows with every entry");
   draft_.at = newest_;
+  if (kind == EntryKind::created) draft_.created_at = draft_.at;
   change_.kind = kind;
   change_.event = event;
   change_.payload = payload;
@@ -299,7 +300,6 @@ Decision Decider::operator()(const CreateInstance& create) {
   } else {
     draft_.partition = create.partition;
   }
-  draft_.created_at = now_;
   draft_.exists = true;
   if (!create.first) {
     next_data_ = create.data;
