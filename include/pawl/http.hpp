@@ -140,6 +140,8 @@ struct Route {
   std::vector<Code> errors{};                     ///< what it may be refused with, besides what any may
   bool takes_request_id = false;                  ///< honours the header Idempotency-Key
   bool audited = true;                            ///< false: what it changes is not worth a line of the log
+  /// It starts programs on the machine: refused where there is no auth, unless the server's options allow it.
+  bool runs_programs = false;
   /// Requests that `run_async` may block on, so that it begins on a worker thread; none: it never does.
   std::function<bool(const Request&)> may_block{};
   Handler run{};             ///< runs on a worker thread and may block

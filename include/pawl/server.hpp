@@ -52,7 +52,9 @@ struct ServerOptions {
   HttpLimits limits{};
   std::string certificate{};  ///< PEM file; with `key`: TLS
   std::string key{};
-  bool allow_insecure = false;     ///< listen beyond loopback without auth and TLS
+  bool allow_insecure = false;  ///< listen beyond loopback without auth and TLS
+  /// Without `auth`, also serve routes that run programs: everybody who reaches the server may run any.
+  bool allow_programs_without_auth = false;
   Auth* auth = nullptr;            ///< who may do what; without it everybody may do everything
   std::vector<System*> systems{};  ///< they must outlive the server
   Flows* flows = nullptr;          ///< attached to the engine; must outlive the server. Without: no runs

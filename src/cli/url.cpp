@@ -7,6 +7,7 @@
 
 #include "cli/text.hpp"
 #include "pawl/http.hpp"
+#include "server/origin.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -35,7 +36,7 @@ std::string Url::authority() const {
 
 std::string Url::text() const { return fmt::format("{}://{}{}", tls ? "https" : "http", authority(), base); }
 
-bool Url::loopback() const { return host == "localhost" || host == "::1" || host.starts_with("127."); }
+bool Url::loopback() const { return server::is_loopback(host); }
 
 Result<Url> parse_url(std::string_view text) {
   Url url;

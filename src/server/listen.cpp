@@ -6,6 +6,7 @@
 #include <charconv>
 #include <system_error>
 
+#include "server/origin.hpp"
 #include "server/transport.hpp"
 
 namespace pawl::server {
@@ -42,10 +43,6 @@ Result<void> check_exposure(const ServerOptions& options, std::string_view host,
 }
 
 }  // namespace
-
-bool is_loopback(std::string_view host) {
-  return host.starts_with("127.") || host == "::1" || host == "[::1]" || host == "localhost";
-}
 
 Result<Address> check_listening(const ServerOptions& options, bool with_auth) {
   PAWL_TRY(auto address, parse_address(options.listen));

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "pawl/error.hpp"
 #include "pawl/server.hpp"
@@ -16,8 +15,6 @@ struct Address {
   std::string host;
   std::uint16_t port = 0;
 };
-
-bool is_loopback(std::string_view host);
 
 /// Everything about the address and the certificate that can be wrong before anything listens. Errors:
 /// `invalid_argument`, `unsafe_address`.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "server/names.hpp"
+#include "server/origin.hpp"
 #include "server/problem.hpp"
 
 namespace pawl::server {
@@ -263,6 +264,7 @@ Error Router::no_route(const http::Request& request) const {
 Result<void> Router::prepare(http::Request& request, const http::Route& route) const {
   request.user = "anonymous";
   request.role = http::Role::admin;
+  if (route.method != http::Method::get) PAWL_CHECK(check_same_site(request));
   if (authenticate_) PAWL_CHECK(authenticate_(request, route));
   PAWL_CHECK(check_role(request, route));
   PAWL_CHECK(parse_query(request, route));

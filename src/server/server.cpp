@@ -15,6 +15,7 @@
 #include "server/dashboard.hpp"
 #include "server/hub.hpp"
 #include "server/listen.hpp"
+#include "server/origin.hpp"
 #include "server/router.hpp"
 #include "server/routes.hpp"
 #include "server/transport.hpp"
@@ -23,15 +24,16 @@
 namespace pawl {
 namespace {
 
-/// Without auth, a page from elsewhere must not reach the server through a name that it made point here.
-Result<void> only_local_names(http::Request& request, const http::Route&) {
-  request.user = "anonymous";
-  request.role = http::Role::admin;
-  const auto host = request.header("Host");
-  const auto colon = host.ends_with(']') ? std::string_view::npos : host.rfind(':');
-  if (host.empty() || server::is_loopback(host.substr(0, colon))) return {};
-  return fail(Code::forbidden, fmt::format("without auth the server answers to localhost only, not to \"{}\"",
-                                           host.substr(0, 64)));
+/// Without auth, a page from elsewhere must not reach the server through a name that it made point here, and
+/// who reaches it must not become the user that the server runs as.
+Result<void> check_without_auth(const ServerOptions& options, const http::Request& request,
+                                const http::Route& route) {
+  if (!options.allow_insecure) PAWL_CHECK(server::check_local_host(request));
+  if (!route.runs_programs || options.allow_programs_without_auth) return {};
+  return fail(Code::forbidden,
+              fmt::format("{} {} runs programs on this machine, which needs auth (auth.enabled: true); "
+                          "allow_programs_without_auth: true lets everybody who reaches the server do it",
+                          http::name(route.method), route.path));
 }
 
 /// What /v1/me says where nobody is asked who they are.
@@ -173,8 +175,12 @@ void Server::Body::guard() {
     router.authenticate_with([auth = options.auth](http::Request& request, const http::Route& route) {
       return auth->authenticate(request, route);
     });
-  } else if (!options.allow_insecure) {
-    router.authenticate_with(only_local_names);
+  } else {
+    router.authenticate_with([this](http::Request& request, const http::Route& route) {
+      request.user = "anonymous";
+      request.role = http::Role::admin;
+      return check_without_auth(options, request, route);
+    });
   }
   router.fall_back_to(server::dashboard);
   router.audit_with([log = options.log](const http::Request& request, const http::Route& route,

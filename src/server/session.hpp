@@ -302,6 +302,8 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
       broken = wire_error(failure, timed_out_, shared_->limits);
       if (!broken) co_return false;
     }
+    if (!broken && parser.get().count(beast::http::field::host) != 1)
+      broken = malformed_request("it needs one Host header");
     auto request = broken ? std::optional<http::Request>() : take_request(parser.release());
     if (!broken && !request) broken = unsupported_method();
     if (broken) {

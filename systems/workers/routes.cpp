@@ -254,6 +254,7 @@ std::vector<http::Route> changing_routes(const WorkersView& view) {
        .request = kNoBody,
        .response = kWorkerSchema,
        .errors = {Code::unknown_instance},
+       .runs_programs = true,
        .run = [view](const http::Request& request) { return run(view, request); }},
       {.method = Method::post,
        .path = "/v1/workers/{path}/restart",
@@ -264,6 +265,7 @@ std::vector<http::Route> changing_routes(const WorkersView& view) {
            R"({"type":"object","properties":{"reason":{"type":"string"}},"additionalProperties":false})",
        .response = kWorkerSchema,
        .errors = {Code::unknown_instance},
+       .runs_programs = true,
        .run = [view](const http::Request& request) { return restart(view, request); }},
       {.method = Method::remove,
        .path = "/v1/workers/{path}",
@@ -282,6 +284,7 @@ std::vector<http::Route> changing_routes(const WorkersView& view) {
        .request = kTreeBody,
        .response = R"({"type":"object","required":["version","changed","text"]})",
        .errors = {Code::spec_invalid, Code::unknown_worker_type, Code::desired_conflict},
+       .runs_programs = true,
        .run = [view](const http::Request& request) { return put_tree(view, request); }},
   };
 }

@@ -480,6 +480,14 @@ class PeerTest(Case):
         run = self.place.run("ls", "--url", "http://no-such-host.invalid", environment={"PAWL_TOKEN": "pawl_x"})
         self.assertIn("unencrypted", run.stderr)
 
+    def test_a_name_that_begins_like_an_address_of_this_machine_is_not_this_machine(self):
+        for host in ("127.0.0.1.invalid", "127.invalid", "localhost.invalid"):
+            run = self.place.run("ls", "--url", f"http://{host}", environment={"PAWL_TOKEN": "pawl_x"})
+            self.assertIn("unencrypted", run.stderr, host)
+        for host in ("127.0.0.1:1", "[::1]:1", "LOCALHOST:1"):
+            run = self.place.run("ls", "--url", f"http://{host}", environment={"PAWL_TOKEN": "pawl_x"})
+            self.assertNotIn("unencrypted", run.stderr, host)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

@@ -34,6 +34,7 @@ TEST(Config, EveryKindOfValueIsRead) {
   const auto config = parse_config(R"(
 listen: "[::1]:80"
 demo: true
+allow_programs_without_auth: true
 systems: [feeds, fleet]
 log: {level: debug, format: json}
 drain_timeout: 1.5s
@@ -49,6 +50,7 @@ engine:
                           .value();
   EXPECT_EQ(config.server.listen, "[::1]:80");
   EXPECT_TRUE(config.demo);
+  EXPECT_TRUE(config.server.allow_programs_without_auth);
   EXPECT_THAT(config.systems, testing::ElementsAre("feeds", "fleet"));
   EXPECT_EQ(config.log_level, LogLevel::debug);
   EXPECT_EQ(config.log_format, LogFormat::json);

@@ -200,7 +200,7 @@ TEST(Events, ASilentStreamShowsThatItLivesAndMovesTheCursorOfWhoFilters) {
   options.limits.heartbeat = 10ms;
   World world(std::move(options));
   Client client(world.server->port());
-  client.send("GET /v1/events?machine=door&kind=fired HTTP/1.1\r\n\r\n");
+  client.send("GET /v1/events?machine=door&kind=fired HTTP/1.1\r\nHost: [::1]:80\r\n\r\n");
   client.read_until("\r\n\r\n");
   EXPECT_THAT(client.read_until("\n\n"), testing::MatchesRegex("id: [0-9a-f]+\\.0\n\n"));
   EXPECT_EQ(client.read_until("\n\n"), ": still here\n\n");

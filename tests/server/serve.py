@@ -117,7 +117,7 @@ class ServeTest(unittest.TestCase):
     def test_a_second_signal_ends_it_at_once(self):
         with Server(self.place, "drain_timeout: 1h\nlimits: {body_timeout: 1h}\n") as server:
             with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as held:
-                held.sendall(b"POST /v1/instances/x HTTP/1.1\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n{")
+                held.sendall(b"POST /v1/instances/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n{")
                 self.assertIn(b"100 Continue", held.recv(100))
                 server.signal(signal.SIGTERM)
                 self.assertIn("stopping", server.log_line("stopping"))
@@ -197,7 +197,7 @@ class ServeTest(unittest.TestCase):
     def test_sighup_while_it_drains_is_ignored(self):
         with Server(self.place, "drain_timeout: 1h\nlimits: {body_timeout: 1h}\n") as server:
             with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as held:
-                held.sendall(b"POST /v1/instances/x HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n"
+                held.sendall(b"POST /v1/instances/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nExpect: 100-continue\r\n"
                              b"Content-Type: application/json\r\n\r\n")
                 self.assertIn(b"100 Continue", held.recv(100))
                 server.signal(signal.SIGTERM)
@@ -286,7 +286,7 @@ class ServeTest(unittest.TestCase):
             self.assertEqual(self.tls_call(server.port).status, 200)
             # Plain HTTP on this port is no request, and does not disturb it.
             with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as plain:
-                plain.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
+                plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 self.assertNotIn(b"200 OK", plain.recv(1000))
             server.signal(signal.SIGTERM)
             self.assertEqual(server.end()[0], 0)

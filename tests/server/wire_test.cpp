@@ -187,7 +187,8 @@ TEST(Wire, ABodyIsAskedForWhenTheClientWaitsForThat) {
   World world;
   Client client(world.server->port());
   client.send(
-      "POST /v1/instances/door HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 11\r\n"
+      "POST /v1/instances/door HTTP/1.1\r\nHost: [::1]:80\r\nContent-Type: application/json\r\n"
+      "Content-Length: 11\r\n"
       "Expect: 100-continue\r\n\r\n");
   EXPECT_EQ(client.read_until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
   client.send(R"({"key":"a"})");
@@ -261,7 +262,7 @@ TEST(Wire, AServerStopsWhileClientsAreConnectedAndEventsAreOnTheirWay) {
   Client half(world.server->port());
   half.send("GET /hea");
   Client stream(world.server->port());
-  stream.send("GET /v1/events?after=begin HTTP/1.1\r\n\r\n");
+  stream.send("GET /v1/events?after=begin HTTP/1.1\r\nHost: [::1]:80\r\n\r\n");
   EXPECT_THAT(stream.read_until("\n\n"), HasSubstr("text/event-stream"));
   world.server.reset();
   EXPECT_TRUE(idle.at_end());

@@ -190,6 +190,9 @@ class DocumentTest(unittest.TestCase):
         with place.start("serve", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
             self.addCleanup(server.kill)
             url = re.fullmatch(r"Pawl is ready: (\S+)\n", server.stdout.readline())[1]
+            password = server.stdout.readline().split()[-1]
+            logged_in = place.run("login", "--url", url, text=f"{password}\ncorrect horse battery\n")
+            self.assertEqual(logged_in.returncode, 0, logged_in)
             # Ages and the number of the process are not the same twice.
             same = lambda tree: re.sub(r"[0-9]+s |process [0-9]+|[ ─├└]+", " ", tree)  # noqa: E731
             tree = lambda: place.run("workers", "tree", "--url", url)  # noqa: E731

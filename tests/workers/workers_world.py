@@ -34,7 +34,8 @@ class Workers:
     """A server with workers, and what it says of them."""
 
     def __init__(self, place, settings="", port=0):
-        self.server = Server(place, f"data: data\nsystems: [workers]\nworkers:\n  tick: 50ms\n{settings}", port=port)
+        self.server = Server(place, "data: data\nallow_programs_without_auth: true\nsystems: [workers]\n"
+                             f"workers:\n  tick: 50ms\n{settings}", port=port)
 
     def call(self, method, path, body=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE)
