@@ -65,4 +65,8 @@ class Auth : public System {
 
 std::unique_ptr<Auth> make_auth(AuthOptions options = {});
 
+/// The way back in for who owns the machine: makes this user an administrator, new or not, with a one-time
+/// password. For an engine with the machines of `Auth` whose store no server has open.
+Result<FirstLogin> recover_login(Engine& engine, const std::string& name);
+
 }  // namespace pawl

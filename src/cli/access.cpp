@@ -10,7 +10,10 @@
 #include "cli/output.hpp"
 #include "cli/show.hpp"
 #include "cli/verbs.hpp"
+#include "pawl/auth.hpp"
+#include "pawl/engine.hpp"
 #include "pawl/http.hpp"
+#include "store/store.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -120,6 +123,19 @@ Result<void> get_token(const Common& common, const LoginArguments& arguments) {
   return keep_token(client.url(), text_of(document.root(), "token"));
 }
 
+/// Opens the store as its owner does, so that a server that runs keeps it.
+Result<FirstLogin> recover(const RecoverArguments& arguments) {
+  const auto where = store_address(arguments.store);
+  // Opening as the owner makes a store where there is none.
+  PAWL_CHECK(open_store_at({.where = where, .read_only = true, .create = false}));
+  ThreadRuntime runtime;
+  Machines machines;
+  make_auth()->add_machines(machines);
+  PAWL_TRY(const auto engine,
+           Engine::open(runtime, std::move(machines), {.store = where, .workers = 1}));
+  return recover_login(*engine, arguments.user);
+}
+
 }  // namespace
 
 int run_token_create(const Common& common, const TokenArguments& arguments) {
@@ -222,6 +238,19 @@ int run_user_rm(const Common& common, const UserArguments& arguments) {
   const auto answer = client->call({.method = "DELETE", .target = user_path(arguments.user)});
   if (!answer) return report(answer.error());
   note(fmt::format("the user {} is removed", arguments.user));
+  return kOk;
+}
+
+int run_user_recover(bool json, const RecoverArguments& arguments) {
+  const auto login = recover(arguments);
+  if (!login) return report(login.error());
+  if (json) {
+    JsonWriter out;
+    out.begin_object().key("user").string(login->user).key("password").string(login->password).end_object();
+    return print_json(out.take());
+  }
+  fmt::print("{}\n", login->password);
+  note(fmt::format("{} is admin; this one-time password must be changed at its first use", login->user));
   return kOk;
 }
 

@@ -177,6 +177,15 @@ void add_users(CLI::App& app, int& status) {
   verb("password", "Give a user another one-time password", run_user_password, false, true);
   verb("role", "Give a user another role", run_user_role, true, false);
   verb("rm", "Remove a user", run_user_rm, false, false);
+  const auto recovered = std::make_shared<std::pair<RecoverArguments, bool>>();
+  auto* recover = noun->add_subcommand(
+      "recover", "Make a user an administrator with a one-time password, on the store of a stopped server");
+  recover->add_option("user", recovered->first.user, "the user's name, new or not")->required();
+  recover->add_option("--store", recovered->first.store, "the store: a path or postgresql://…")
+      ->type_name("STORE")
+      ->required();
+  recover->add_flag("--json", recovered->second, "print JSON for programs");
+  recover->callback([recovered, &status] { status = run_user_recover(recovered->second, recovered->first); });
 }
 
 }  // namespace

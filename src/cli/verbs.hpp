@@ -124,6 +124,11 @@ struct UserArguments {
   std::string password_file;  ///< empty: asked for
 };
 
+struct RecoverArguments {
+  std::string user;
+  std::string store;
+};
+
 struct LoginArguments {
   std::string user = "admin";
 };
@@ -165,6 +170,8 @@ int run_user_ls(const Common& common);
 int run_user_password(const Common& common, const UserArguments& arguments);
 int run_user_role(const Common& common, const UserArguments& arguments);
 int run_user_rm(const Common& common, const UserArguments& arguments);
+/// On a store that no server has open.
+int run_user_recover(bool json, const RecoverArguments& arguments);
 int run_login(const Common& common, const LoginArguments& arguments);
 
 }  // namespace pawl::cli

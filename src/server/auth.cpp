@@ -8,6 +8,7 @@
 
 #include "server/auth_machines.hpp"
 #include "server/auth_sessions.hpp"
+#include "server/auth_users.hpp"
 #include "server/body.hpp"
 #include "server/routes.hpp"
 #include "server/secrets.hpp"
@@ -72,7 +73,7 @@ class AuthSystem final : public Auth {
  private:
   Result<void> by_token(http::Request& request, std::string_view given);
   Result<void> by_cookie(http::Request& request, const http::Route& route, std::string_view cookie);
-  Result<UserData> active_user(std::string_view name) const;
+  Result<UserData> active_user(std::string_view name) const { return auth::active_user(*engine_, name); }
   void tell_change();
 
   Result<http::Response> log_in(const http::Request& request);
@@ -98,6 +99,7 @@ class AuthSystem final : public Auth {
   std::string decoy_;  // compared with where there is no such user, so that the time does not tell
   Logins logins_;
   Failures failures_;
+  std::mutex users_mutex_;  // held from the check that an administrator stays until the change is durable
   std::mutex code_mutex_;
   std::string code_digest_;  // empty: there is none that is good
   Instant code_until_{};
@@ -112,7 +114,8 @@ Result<void> AuthSystem::start(Runtime& runtime, Engine& engine) {
   PAWL_TRY(decoy_, hash_password(random_secret(), options_.cheap_passwords));
   PAWL_TRY(const auto users, engine.list({.machine = "pawl_user", .limit = 2}));
   const auto first = engine.get<user>(kFirstUser);
-  const bool untouched = users.instances.size() == 1 && first && !first->finished && first->data.one_time;
+  const bool untouched = users.instances.size() == 1 && first && !first->finished &&
+                         first->data.one_time && !first->data.recovered;
   if (!users.instances.empty() && !untouched) return {};
   auto password = random_secret().substr(0, 20);
   PAWL_TRY(auto hash, hash_password(password, options_.cheap_passwords));
@@ -124,12 +127,6 @@ Result<void> AuthSystem::start(Runtime& runtime, Engine& engine) {
   }
   first_ = FirstLogin{std::string(kFirstUser), std::move(password)};
   return {};
-}
-
-Result<UserData> AuthSystem::active_user(std::string_view name) const {
-  PAWL_TRY(const auto found, engine_->get<user>(name));
-  if (found.finished) return fail(Code::unknown_instance, fmt::format("there is no user \"{}\"", name));
-  return found.data;
 }
 
 /// Only what is wrong is limited: who shares an address with an attacker, as behind a proxy, and sends a
@@ -349,6 +346,8 @@ Result<http::Response> AuthSystem::put_user(const http::Request& request) {
     if (name == request.user && role != "admin") {
       return fail(Code::invalid_argument, "administrators do not take the role from themselves");
     }
+    const std::lock_guard lock(users_mutex_);
+    if (role != "admin") PAWL_CHECK(check_other_administrator(*engine_, name));
     // In one commit, so that nobody has the new role with the old password, nor half of what was asked for.
     PAWL_CHECK(engine_->send<user>(name, SetRole{role, request.user, hash}));
     logins_.remove_user(name);
@@ -364,8 +363,11 @@ Result<http::Response> AuthSystem::put_user(const http::Request& request) {
 Result<http::Response> AuthSystem::remove_user(const http::Request& request) {
   const auto& name = request.parameter("user");
   if (name == request.user) return fail(Code::invalid_argument, "administrators do not remove themselves");
-  PAWL_CHECK(active_user(name));
-  PAWL_CHECK(engine_->send<user>(name, RemoveUser{request.user}));
+  {
+    const std::lock_guard lock(users_mutex_);
+    PAWL_CHECK(check_other_administrator(*engine_, name));
+    PAWL_CHECK(engine_->send<user>(name, RemoveUser{request.user}));
+  }
   logins_.remove_user(name);
   tell_change();
   return http::Response{.status = 204};
@@ -481,7 +483,7 @@ std::vector<http::Route> AuthSystem::user_routes() {
        .role = http::Role::admin,
        .request = schema_ref("UserChange"),
        .response = schema_ref("User"),
-       .errors = {Code::invalid_argument},
+       .errors = {Code::invalid_argument, Code::guard_refused},
        .run = [this](const http::Request& request) { return put_user(request); }},
       {.method = http::Method::remove,
        .path = "/v1/users/{user}",
@@ -489,7 +491,7 @@ std::vector<http::Route> AuthSystem::user_routes() {
        .summary = "Remove a user",
        .role = http::Role::admin,
        .success = 204,
-       .errors = {Code::unknown_instance, Code::invalid_argument},
+       .errors = {Code::unknown_instance, Code::invalid_argument, Code::guard_refused},
        .run = [this](const http::Request& request) { return remove_user(request); }},
   };
 }

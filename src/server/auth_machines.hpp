@@ -24,6 +24,7 @@ struct SetRole {
   std::string role;
   std::string by;
   std::string hash{};  // of a one-time password with it; empty: the password stays
+  bool recovered = false;
 };
 struct RemoveUser {
   std::string by;
@@ -32,6 +33,7 @@ struct UserData {
   std::string role;
   std::string password;  // argon2id
   bool one_time = false;
+  bool recovered = false;  // the password is of `pawl user recover`: no start gives another
 };
 
 inline constexpr auto user =
@@ -42,6 +44,7 @@ inline constexpr auto user =
                            [](UserData& data, const SetPassword& set) {
                              data.password = set.hash;
                              data.one_time = set.one_time;
+                             data.recovered = false;
                            })
         .stay<SetRole>(UserState::active,
                        [](UserData& data, const SetRole& set) {
@@ -49,6 +52,7 @@ inline constexpr auto user =
                          if (set.hash.empty()) return;
                          data.password = set.hash;
                          data.one_time = true;
+                         data.recovered = set.recovered;
                        })
         .on<RemoveUser>(UserState::active, UserState::removed, [](UserData& data) { data.password.clear(); })
         .terminal(UserState::removed);

@@ -374,6 +374,20 @@ class AccessTest(Case):
         self.assert_ends(self.server.pawl("user", "password", "ada", text="x\n"), 5, "unknown_instance")
         self.assert_ends(self.server.pawl("user", "rm", "ada"), 5, "unknown_instance")
 
+    def test_the_owner_of_the_machine_gets_back_in_once_the_server_is_stopped(self):
+        self.assert_ends(self.log_in(), 0)
+        recover = ("user", "recover", "admin", "--store", "pawl-data/pawl.db")
+        self.assert_ends(self.place.run(*recover), 1, "store_locked")
+        self.server.kill()
+        self.assertNotEqual(self.place.run("user", "recover", "admin", "--store", "none.db").returncode, 0)
+        self.assertFalse((self.place.directory / "none.db").exists())
+        run = self.place.run(*recover)
+        self.assertRegex(run.stdout, r"^\S{20}\n$")
+        self.server = self.serve(self.place, auth=True, first_login=False)
+        run = self.server.pawl("login", text=f"{run.stdout.strip()}\nanother {self.PASSWORD}\n")
+        self.assert_ends(run, 0)
+        self.assertEqual(self.server.pawl("user", "ls").returncode, 0)
+
     def test_a_wrong_token_is_not_authorised(self):
         for token in ("pawl_0123456789abcdef_rubbish", "rubbish"):
             run = self.server.pawl("machines", environment={"PAWL_TOKEN": token})

@@ -37,7 +37,7 @@ class Place:
 class Server:
     """A running `pawl serve`."""
 
-    def __init__(self, place, config="demo: true\n", port=0, auth=False):
+    def __init__(self, place, config="demo: true\n", port=0, auth=False, first_login=True):
         self.place = place
         path = place.directory / "serve.yaml"
         path.write_text(f"listen: 127.0.0.1:{port}\nauth: {{enabled: {str(auth).lower()}}}\n" + config,
@@ -47,7 +47,7 @@ class Server:
         ready = self.process.stdout.readline()
         self.url = re.fullmatch(r"Pawl is ready: (\S+)\n", ready)[1]
         self.port = int(self.url.rpartition(":")[2])
-        self.password = self.process.stdout.readline().split()[-1] if auth else None
+        self.password = self.process.stdout.readline().split()[-1] if auth and first_login else None
 
     def kill(self):
         if self.process.poll() is None:

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include "pawl/sim_disk.hpp"
 #include "server/secrets.hpp"
@@ -242,6 +244,58 @@ TEST_F(AuthTest, AdministratorsCannotLockThemselvesOut) {
   world_.expect_problem(world_.call("DELETE", "/v1/users/admin", {}, by.headers()), 400, "invalid_argument");
   world_.expect_problem(world_.call("PUT", "/v1/users/admin", R"({"role":"viewer"})", by.headers()), 400,
                         "invalid_argument");
+}
+
+TEST_F(AuthTest, NobodyRemovesOrDemotesTheLastAdministrator) {
+  const auto by = admin();
+  const auto root = bearer(token(by, "admin"));  // which is no user
+  const auto before = world_.last_seq();
+  world_.expect_problem(world_.call("DELETE", "/v1/users/admin", {}, root), 409, "guard_refused");
+  world_.expect_problem(world_.call("PUT", "/v1/users/admin", R"({"role":"operator"})", root), 409,
+                        "guard_refused");
+  EXPECT_EQ(world_.last_seq(), before);
+  make_user(by, "eve", "admin");
+  EXPECT_EQ(world_.call("DELETE", "/v1/users/admin", {}, root).status, 204);
+  world_.expect_problem(world_.call("DELETE", "/v1/users/eve", {}, root), 409, "guard_refused");
+  EXPECT_EQ(log_in_answer("eve", kPassword).status, 200);
+}
+
+TEST_F(AuthTest, OfTwoAdministratorsThatAreRemovedAtOnceOneStays) {
+  const auto root = bearer(token(admin(), "admin"));
+  const std::string_view body = R"({"role":"admin","password":"chosen by another"})";
+  for (int round = 0; round < 10; ++round) {
+    ASSERT_EQ(world_.call("PUT", "/v1/users/admin", body, root).status, 200);
+    ASSERT_EQ(world_.call("PUT", "/v1/users/eve", body, root).status, 200);
+    std::atomic<int> removed{0};
+    {
+      std::vector<std::jthread> both;
+      for (const std::string path : {"/v1/users/admin", "/v1/users/eve"}) {
+        both.emplace_back([&, path] {
+          if (world_.call("DELETE", path, {}, root).status == 204) ++removed;
+        });
+      }
+    }
+    EXPECT_EQ(removed, 1);
+  }
+}
+
+TEST_F(AuthTest, ARecoveredLoginIsGoodAndNoStartReplacesIt) {
+  const auto login = recover_login(*world_.engine, "admin").value();
+  const auto again = make_auth(cheap());
+  again->start(world_.runtime, *world_.engine).value();
+  EXPECT_FALSE(again->first_login());
+  EXPECT_EQ(member(log_in_answer("admin", login.password).body, "must_change_password"), "true");
+  world_.expect_problem(log_in_answer("admin", auth_->first_login()->password), 401, "unauthenticated");
+}
+
+TEST_F(AuthTest, RecoveryMakesAnAdministratorOfAnyName) {
+  const auto by = admin();
+  make_user(by, "eve", "viewer");
+  EXPECT_EQ(world_.call("DELETE", "/v1/users/eve", {}, by.headers()).status, 204);
+  for (const std::string name : {"eve", "new"}) {
+    const auto login = recover_login(*world_.engine, name).value();
+    EXPECT_EQ(text_of(log_in_answer(name, login.password).body, "role"), "admin");
+  }
 }
 
 TEST_F(AuthTest, TheServersOwnMachinesAreNotShownNorChanged) {
