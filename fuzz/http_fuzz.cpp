@@ -219,6 +219,7 @@ std::string exchange(World& world, std::string_view sent) {
     reply(world.handle(std::move(request)));
   };
   const auto loop = std::make_shared<Loop>();
+  const auto places = std::make_shared<Places>("connections", PlaceLimits{});
   std::array<int, 2> ends{};
   PAWL_ASSERT(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0, "two sockets");
   asio::local::stream_protocol::socket client(loop->context, asio::local::stream_protocol(), ends[0]);
@@ -228,7 +229,7 @@ std::string exchange(World& world, std::string_view sent) {
     client.shutdown(asio::socket_base::shutdown_send, ignored);
   });
   asio::async_read(client, asio::dynamic_buffer(received), [](const Failure&, std::size_t) {});
-  run_plain(shared, loop, Socket(loop->context, asio::ip::tcp::v4(), ends[1]), false);
+  run_plain(shared, loop, Socket(loop->context, asio::ip::tcp::v4(), ends[1]), places->take("here"));
   loop->context.run();
   PAWL_ASSERT(shared->counters.connections == 0, "the session has ended");
   return received;

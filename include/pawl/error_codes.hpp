@@ -75,7 +75,7 @@
   X(6003, unknown_route, "Nothing is served at this path.")                                                  \
   X(6004, method_not_allowed, "The path is served, but not with this method.")                               \
   X(6005, unsupported_media_type, "The body is not of a type that the route reads.")                         \
-  X(6006, rate_limited, "Too many failures came from this caller; wait.")                                    \
+  X(6006, rate_limited, "Too much came from this caller; wait.")                                             \
   X(6007, malformed_request, "The request is not valid HTTP.")                                               \
   X(6008, slow_request, "The request did not arrive within its time.")                                       \
   X(6009, header_too_large, "The request's header is larger than the limit.")                                \

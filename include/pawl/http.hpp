@@ -26,6 +26,10 @@
 
 #include "pawl/error.hpp"
 
+namespace pawl::server {
+class Place;
+}
+
 namespace pawl::http {
 
 /// HEAD is answered as GET without a body.
@@ -61,6 +65,7 @@ struct Request {
   std::string user{};        ///< who asks; filled by the router
   Role role = Role::anyone;  ///< what they may do; filled by the router
   bool alone = false;        ///< no other request was under way when it came
+  std::weak_ptr<server::Place> connection{};  ///< the server's count of the connection that it came over
 
   /// The first header of that name, whatever its case; empty where there is none.
   std::string_view header(std::string_view name) const noexcept;

@@ -35,13 +35,19 @@ struct HttpLimits {
   std::size_t header_bytes = std::size_t{16} << 10;
   std::size_t body_bytes = std::size_t{1} << 20;
   std::size_t connections = 4096;
+  std::size_t connections_per_address = 1024;
+  std::size_t connections_per_user = 512;              ///< with `auth`
+  std::size_t connections_reserved = 32;               ///< the last ones are for operators; at most a quarter
   Duration idle_timeout = std::chrono::seconds(75);    ///< between two requests of a connection
   Duration header_timeout = std::chrono::seconds(10);  ///< from the first byte to the end of the header
   Duration body_timeout = std::chrono::seconds(30);
   Duration write_timeout = std::chrono::seconds(30);  ///< for an answer, or a piece of a stream
   std::size_t streams = 2000;                         ///< live event streams at the same time
-  std::size_t stream_buffer = std::size_t{1} << 20;   ///< bytes that wait for one slow reader, at most
-  Duration heartbeat = std::chrono::seconds(15);      ///< what a silent stream sends to show that it lives
+  std::size_t streams_per_address = 500;
+  std::size_t streams_per_user = 100;                ///< with `auth`
+  std::size_t streams_reserved = 32;                 ///< the last ones are for operators; at most a quarter
+  std::size_t stream_buffer = std::size_t{1} << 20;  ///< bytes that wait for one slow reader, at most
+  Duration heartbeat = std::chrono::seconds(15);     ///< what a silent stream sends to show that it lives
 };
 
 /// How a server is run. Every field has a default that is safe on one machine.

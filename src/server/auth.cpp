@@ -114,8 +114,8 @@ Result<void> AuthSystem::start(Runtime& runtime, Engine& engine) {
   PAWL_TRY(decoy_, hash_password(random_secret(), options_.cheap_passwords));
   PAWL_TRY(const auto users, engine.list({.machine = "pawl_user", .limit = 2}));
   const auto first = engine.get<user>(kFirstUser);
-  const bool untouched = users.instances.size() == 1 && first && !first->finished &&
-                         first->data.one_time && !first->data.recovered;
+  const bool untouched = users.instances.size() == 1 && first && !first->finished && first->data.one_time &&
+                         !first->data.recovered;
   if (!users.instances.empty() && !untouched) return {};
   auto password = random_secret().substr(0, 20);
   PAWL_TRY(auto hash, hash_password(password, options_.cheap_passwords));

@@ -46,6 +46,17 @@ Result<asio::ip::address> parse_ip(const std::string& text) {
   return fail(Code::invalid_argument, fmt::format("\"{}\" is not an IP address", text));
 }
 
+/// What connections are counted by. Whoever has one address of IPv6 mostly has all of its network of 64 bits.
+std::string counted_address(asio::ip::address address) {
+  if (!address.is_v6()) return address.to_string();
+  if (address.to_v6().is_v4_mapped()) {
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
+  }
+  auto bytes = address.to_v6().to_bytes();
+  std::fill(bytes.begin() + 8, bytes.end(), static_cast<unsigned char>(0));
+  return asio::ip::address_v6(bytes).to_string();
+}
+
 /// How often deadlines are looked at: a quarter of the shortest one, within reason.
 std::chrono::milliseconds tick_of(const HttpLimits& limits) {
   const auto shortest = std::min({limits.idle_timeout, limits.header_timeout, limits.body_timeout,
@@ -176,23 +187,25 @@ class Listener final : public Transport {
   }
 
   void hand_over(const std::shared_ptr<Loop>& loop, Socket socket) {
-    const bool refused =
-        shared_->counters.connections >= static_cast<std::int64_t>(options_.limits.connections);
-    ++(refused ? shared_->counters.refused : shared_->counters.accepted);
+    Failure ignored;
+    const auto peer = socket.remote_endpoint(ignored);
+    auto place = options_.places->take(counted_address(peer.address()));
+    ++(place ? shared_->counters.accepted : shared_->counters.refused);
     Tls tls;
     {
       const std::lock_guard lock(tls_mutex_);
       tls = tls_;
     }
     // A handshake costs more than what a refusal is worth.
-    if (refused && tls) return;
-    asio::post(loop->context, [shared = shared_, loop, socket = std::move(socket), refused, tls]() mutable {
-      if (tls) {
-        run_tls(std::move(shared), loop, std::move(socket), tls);
-      } else {
-        run_plain(std::move(shared), loop, std::move(socket), refused);
-      }
-    });
+    if (!place && tls) return;
+    asio::post(loop->context,
+               [shared = shared_, loop, socket = std::move(socket), place = std::move(place), tls]() mutable {
+                 if (tls) {
+                   run_tls(std::move(shared), loop, std::move(socket), *std::move(place), tls);
+                 } else {
+                   run_plain(std::move(shared), loop, std::move(socket), std::move(place));
+                 }
+               });
   }
 
   Options options_;

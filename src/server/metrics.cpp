@@ -144,6 +144,17 @@ void write_http(MetricsText& out, const Router& router, const WireCounters* wire
       .sample(number(wire->broken));
 }
 
+void write_places(MetricsText& out, const std::vector<std::pair<std::string, const Places*>>& places) {
+  out.counter("pawl_limited_total", "Connections and event streams refused, by the limit that was reached.");
+  for (const auto& [what, counted] : places) {
+    for (std::size_t i = 0; i < Places::kLimitNames.size(); ++i) {
+      const auto refused = counted->refused(static_cast<Places::Limit>(i));
+      out.sample({{"what", what}, {"limit", std::string(Places::kLimitNames[i])}},
+                 static_cast<double>(refused));
+    }
+  }
+}
+
 void write_flows(MetricsText& out, const Flows& flows) {
   out.counter("pawl_flow_steps_total", "Ends of attempts at steps, by their outcome.");
   for (const auto& [flow, step, outcome, count] : flows.counts()) {
@@ -178,12 +189,14 @@ void write_process(MetricsText& out) {
 }  // namespace
 
 std::string metrics(Engine& engine, const Router& router, const Hub& hub, const WireCounters* wire,
-                    const std::vector<System*>& systems, const Flows* flows) {
+                    const std::vector<System*>& systems, const Flows* flows,
+                    const std::vector<std::pair<std::string, const Places*>>& places) {
   MetricsText out;
   out.gauge("pawl_build_info", "The version that runs.").sample({{"version", PAWL_VERSION}}, 1);
   write_engine(out, engine, hub);
   if (flows != nullptr) write_flows(out, *flows);
   write_http(out, router, wire);
+  write_places(out, places);
   write_process(out);
   for (auto* system : systems) system->write_metrics(engine, out);
   return out.text();

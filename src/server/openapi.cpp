@@ -48,8 +48,10 @@ std::set<Code> errors_of(const http::Route& route) {
     codes.insert({Code::malformed_json, Code::wrong_type, Code::unknown_name, Code::too_large,
                   Code::unsupported_media_type});
   }
-  if (route.role != http::Role::anyone) codes.insert(Code::unauthenticated);
-  if (route.role > http::Role::viewer) codes.insert(Code::forbidden);
+  if (route.role != http::Role::anyone) {
+    codes.insert({Code::unauthenticated, Code::rate_limited, Code::overloaded});
+  }
+  if (route.role > http::Role::viewer || route.method != http::Method::get) codes.insert(Code::forbidden);
   return codes;
 }
 

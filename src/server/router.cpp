@@ -300,11 +300,13 @@ void Router::handle(http::Request request, std::move_only_function<void(http::Re
       log_.error("a request failed", {{"route", entry.route.id}, {"error", outcome.error().to_string()}});
     }
     auto response = outcome ? *std::move(outcome) : to_response(outcome.error());
+    if (response.stream && admit_stream_) {
+      auto admitted = admit_stream_(std::move(response.stream), held, entry.route);
+      if (admitted) response.stream = *std::move(admitted);
+      if (!admitted) response = to_response(admitted.error());
+    }
     entry.counters->note(response.status, runtime_.instant() - begun);
     if (audited) audit_(*held, entry.route, response);
-    if (response.stream && watch_stream_) {
-      response.stream = watch_stream_(std::move(response.stream), held, entry.route);
-    }
     reply(std::move(response));
   };
   if (!prepared) return finish(fail(prepared.error()));

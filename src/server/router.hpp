@@ -41,7 +41,7 @@ Result<void> check_role(const http::Request& request, const http::Route& route);
 using Authenticate = std::function<Result<void>(http::Request&, const http::Route&)>;
 
 using Audit = std::function<void(const http::Request&, const http::Route&, const http::Response&)>;
-using WatchStream = std::function<std::shared_ptr<http::Stream>(
+using AdmitStream = std::function<Result<std::shared_ptr<http::Stream>>(
     std::shared_ptr<http::Stream>, std::shared_ptr<const http::Request>, const http::Route&)>;
 
 /// Immutable once it serves, so thread-safe.
@@ -68,8 +68,8 @@ class Router {
   }
   /// Called after every request that may have changed something.
   void audit_with(Audit audit) { audit_ = std::move(audit); }
-  /// Given each stream before it is answered with; what it returns takes its place.
-  void watch_streams_with(WatchStream watch) { watch_stream_ = std::move(watch); }
+  /// Given each stream before it is answered with; what it returns takes its place, also a refusal.
+  void admit_streams_with(AdmitStream admit) { admit_stream_ = std::move(admit); }
 
   /// Answers exactly once, maybe from another thread.
   void handle(http::Request request, std::move_only_function<void(http::Response)> reply);
@@ -100,7 +100,7 @@ class Router {
   Authenticate authenticate_;
   std::function<std::optional<http::Response>(const http::Request&)> fallback_;
   Audit audit_;
-  WatchStream watch_stream_;
+  AdmitStream admit_stream_;
   std::unique_ptr<Workers> workers_;  // last: its jobs use the rest
 };
 

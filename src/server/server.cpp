@@ -16,6 +16,7 @@
 #include "server/hub.hpp"
 #include "server/listen.hpp"
 #include "server/origin.hpp"
+#include "server/places.hpp"
 #include "server/router.hpp"
 #include "server/routes.hpp"
 #include "server/transport.hpp"
@@ -35,6 +36,21 @@ Result<void> check_without_auth(const ServerOptions& options, const http::Reques
                           "allow_programs_without_auth: true lets everybody who reaches the server do it",
                           http::name(route.method), route.path));
 }
+
+/// A stream that holds the place of one.
+class CountedStream final : public http::Stream {
+ public:
+  CountedStream(std::shared_ptr<http::Stream> stream, std::shared_ptr<server::Place> place)
+      : stream_(std::move(stream)), place_(std::move(place)) {}
+  void open(std::function<void()> ready) override { stream_->open(std::move(ready)); }
+  bool take(std::string& out) override { return stream_->take(out); }
+  void idle(std::string& out) override { stream_->idle(out); }
+  void close() override { stream_->close(); }
+
+ private:
+  const std::shared_ptr<http::Stream> stream_;
+  const std::shared_ptr<server::Place> place_;
+};
 
 /// What /v1/me says where nobody is asked who they are.
 http::Route everybody_route() {
@@ -70,6 +86,14 @@ struct Server::Body {
 
   Result<void> add_routes();
   void guard();
+  Result<void> assign_connection(const http::Request& request);
+  /// Whom this counts for.
+  std::string user_of(const http::Request& request) const {
+    return options.auth == nullptr ? std::string() : request.user;
+  }
+  Result<std::shared_ptr<http::Stream>> admit_stream(std::shared_ptr<http::Stream> stream,
+                                                     std::shared_ptr<const http::Request> request,
+                                                     const http::Route& route);
   Result<void> add_own_routes();
   Result<http::Response> list_systems() const;
   Result<http::Response> system_script(const http::Request& request) const;
@@ -80,6 +104,16 @@ struct Server::Body {
   std::atomic<bool> draining{false};
   std::vector<std::pair<System*, std::optional<Page>>> pages;
   std::string document;  // OpenAPI
+  const std::shared_ptr<server::Places> connections = std::make_shared<server::Places>(
+      "connections", server::PlaceLimits{.all = options.limits.connections,
+                                         .per_address = options.limits.connections_per_address,
+                                         .per_user = options.limits.connections_per_user,
+                                         .reserved = options.limits.connections_reserved});
+  const std::shared_ptr<server::Places> streams = std::make_shared<server::Places>(
+      "event streams", server::PlaceLimits{.all = options.limits.streams,
+                                           .per_address = options.limits.streams_per_address,
+                                           .per_user = options.limits.streams_per_user,
+                                           .reserved = options.limits.streams_reserved});
   server::Hub hub;
   std::optional<server::Backups> backups;
   server::Waits waits;
@@ -131,9 +165,10 @@ Result<void> Server::Body::add_own_routes() {
                          .content_type = "text/plain",
                          .run = [this](const http::Request&) -> Result<http::Response> {
                            return http::Response{
-                               .body = server::metrics(engine, router, hub,
-                                                       transport ? &transport->counters() : nullptr,
-                                                       options.systems, options.flows),
+                               .body = server::metrics(
+                                   engine, router, hub, transport ? &transport->counters() : nullptr,
+                                   options.systems, options.flows,
+                                   {{"connections", connections.get()}, {"streams", streams.get()}}),
                                .content_type = "text/plain; version=0.0.4; charset=utf-8"};
                          }}));
   return router.add({.path = "/v1/openapi.json",
@@ -170,16 +205,44 @@ Result<void> Server::Body::add_routes() {
   return {};
 }
 
+/// Routes for anyone are served without asking who comes, so that operators can log in on one of the last
+/// connections, which ends after each such answer.
+Result<void> Server::Body::assign_connection(const http::Request& request) {
+  const auto connection = request.connection.lock();
+  if (!connection || request.role == http::Role::anyone) return {};
+  return connections->assign(*connection, user_of(request), request.role >= http::Role::operator_);
+}
+
+Result<std::shared_ptr<http::Stream>> Server::Body::admit_stream(std::shared_ptr<http::Stream> stream,
+                                                                 std::shared_ptr<const http::Request> request,
+                                                                 const http::Route& route) {
+  if (const auto connection = request->connection.lock()) {
+    auto place = streams->take(connection->address());
+    const auto assigned =
+        place ? streams->assign(**place, user_of(*request), request->role >= http::Role::operator_)
+              : fail(place.error());
+    if (!assigned) {
+      stream->close();
+      return fail(assigned.error());
+    }
+    stream = std::make_shared<CountedStream>(std::move(stream), *std::move(place));
+  }
+  return watch ? watch->over(std::move(stream), std::move(request), route) : std::move(stream);
+}
+
 void Server::Body::guard() {
   if (options.auth != nullptr) {
-    router.authenticate_with([auth = options.auth](http::Request& request, const http::Route& route) {
-      return auth->authenticate(request, route);
-    });
+    router.authenticate_with(
+        [this, auth = options.auth](http::Request& request, const http::Route& route) -> Result<void> {
+          PAWL_CHECK(auth->authenticate(request, route));
+          return assign_connection(request);
+        });
   } else {
-    router.authenticate_with([this](http::Request& request, const http::Route& route) {
+    router.authenticate_with([this](http::Request& request, const http::Route& route) -> Result<void> {
       request.user = "anonymous";
       request.role = http::Role::admin;
-      return check_without_auth(options, request, route);
+      PAWL_CHECK(check_without_auth(options, request, route));
+      return assign_connection(request);
     });
   }
   router.fall_back_to(server::dashboard);
@@ -193,6 +256,10 @@ void Server::Body::guard() {
     for (const auto& [key, value] : response.audit) fields.push_back({key, value});
     log.always("audit", fields);
   });
+  router.admit_streams_with([this](std::shared_ptr<http::Stream> stream,
+                                   std::shared_ptr<const http::Request> request, const http::Route& route) {
+    return admit_stream(std::move(stream), std::move(request), route);
+  });
   if (options.auth == nullptr) return;
   watch.emplace(runtime, options.limits.heartbeat,
                 [this](const http::Request& request, const http::Route& route) -> Result<void> {
@@ -200,9 +267,6 @@ void Server::Body::guard() {
                   PAWL_CHECK(options.auth->authenticate_again(again, route));
                   return server::check_role(again, route);
                 });
-  router.watch_streams_with(
-      [this](std::shared_ptr<http::Stream> stream, std::shared_ptr<const http::Request> request,
-             const http::Route& route) { return watch->over(std::move(stream), std::move(request), route); });
   options.auth->on_change([this] { watch->changed(); });
 }
 
@@ -218,6 +282,7 @@ Result<std::unique_ptr<Server>> Server::start(Runtime& runtime, Engine& engine, 
                 .port = address.port,
                 .threads = body->options.threads,
                 .limits = body->options.limits,
+                .places = body->connections,
                 .certificate = body->options.certificate,
                 .key = body->options.key,
                 .log = body->options.log},

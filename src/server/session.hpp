@@ -153,9 +153,11 @@ template <class Stream>
 class Session final : public SessionBase, public std::enable_shared_from_this<Session<Stream>> {
  public:
   template <class... Args>
-  Session(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, Args&&... stream)
+  Session(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, std::shared_ptr<Place> place,
+          Args&&... stream)
       : shared_(std::move(shared)),
         loop_(std::move(loop)),
+        place_(std::move(place)),
         stream_(std::forward<Args>(stream)...),
         exchange_(std::make_shared<Exchange>(loop_)) {
     loop_->sessions.insert(this);
@@ -169,6 +171,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
   ~Session() override {
     exchange_->shortcut.shut();
     loop_->sessions.erase(this);
+    place_.reset();  // who sees no connection any more finds its place free
     --shared_->counters.connections;
   }
 
@@ -186,7 +189,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     co_await self->finish();
   }
 
-  /// Above the limit of connections: says so and closes.
+  /// Above a limit of connections: says so and closes.
   static Awaitable<void> refuse(std::shared_ptr<Session> self, http::Response response) {
     self->keep_alive_ = false;
     self->arm(std::chrono::seconds(1));
@@ -287,7 +290,8 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
   Awaitable<bool> one_request() {
     if (buffer_.size() == 0) {
       idle_ = true;
-      arm(shared_->limits.idle_timeout);
+      // One of the last places is not for waiting.
+      arm(place_->on_probation() ? shared_->limits.header_timeout : shared_->limits.idle_timeout);
       const auto gone = co_await receive(kHeaderPiece);
       idle_ = false;
       if (gone) co_return false;
@@ -364,7 +368,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     if (!exchange_->response) co_return false;
     auto response = *std::move(exchange_->response);
     exchange_->response.reset();
-    if (loop_->draining) keep_alive_ = false;
+    if (loop_->draining || place_->must_close()) keep_alive_ = false;
     complete(response);
     if (response.stream) {
       co_await stream(std::move(response));
@@ -460,7 +464,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     head_ = message.method() == beast::http::verb::head;
     const auto method = to_method(message.method_string());
     if (!method) return std::nullopt;
-    http::Request request{.method = *method, .remote = remote_, .secure = kTls};
+    http::Request request{.method = *method, .remote = remote_, .secure = kTls, .connection = place_};
     const std::string_view target(message.target().data(), message.target().size());
     const auto mark = target.find('?');
     request.path = target.substr(0, mark);
@@ -484,6 +488,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
 
   std::shared_ptr<Shared> shared_;
   std::shared_ptr<Loop> loop_;
+  std::shared_ptr<Place> place_;  // null where it is refused
   Stream stream_;
   TimePoint deadline_ = TimePoint::max();   // of what is read or written
   TimePoint heartbeat_ = TimePoint::max();  // of a stream that is silent
@@ -497,8 +502,10 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
 };
 
 /// In their own sources, because they take long to compile.
-void run_plain(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, Socket socket, bool refused);
+/// Without a place the client is told why, and the connection is closed.
+void run_plain(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, Socket socket,
+               Result<std::shared_ptr<Place>> place);
 void run_tls(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, Socket socket,
-             const std::shared_ptr<asio::ssl::context>& context);
+             std::shared_ptr<Place> place, const std::shared_ptr<asio::ssl::context>& context);
 
 }  // namespace pawl::server

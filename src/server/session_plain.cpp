@@ -7,12 +7,13 @@
 
 namespace pawl::server {
 
-void run_plain(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, Socket socket, bool refused) {
+void run_plain(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, Socket socket,
+               Result<std::shared_ptr<Place>> place) {
   const auto executor = loop->context.get_executor();
-  auto response = wire_response(too_many_connections(shared->limits));
-  auto session = std::make_shared<Session<Socket>>(std::move(shared), std::move(loop), std::move(socket));
-  if (refused) {
-    asio::co_spawn(executor, Session<Socket>::refuse(std::move(session), std::move(response)),
+  auto session = std::make_shared<Session<Socket>>(std::move(shared), std::move(loop),
+                                                   place.value_or(nullptr), std::move(socket));
+  if (!place) {
+    asio::co_spawn(executor, Session<Socket>::refuse(std::move(session), wire_response(place.error())),
                    asio::detached);
   } else {
     asio::co_spawn(executor, Session<Socket>::run(std::move(session)), asio::detached);

@@ -9,10 +9,10 @@
 namespace pawl::server {
 
 void run_tls(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, Socket socket,
-             const std::shared_ptr<asio::ssl::context>& context) {
+             std::shared_ptr<Place> place, const std::shared_ptr<asio::ssl::context>& context) {
   const auto executor = loop->context.get_executor();
-  auto session =
-      std::make_shared<Session<TlsStream>>(std::move(shared), std::move(loop), std::move(socket), *context);
+  auto session = std::make_shared<Session<TlsStream>>(std::move(shared), std::move(loop), std::move(place),
+                                                      std::move(socket), *context);
   asio::co_spawn(executor, Session<TlsStream>::run(std::move(session)), asio::detached);
 }
 

@@ -15,13 +15,14 @@
 #include "pawl/http.hpp"
 #include "pawl/log.hpp"
 #include "pawl/server.hpp"
+#include "server/places.hpp"
 
 namespace pawl::server {
 
 /// What happened on the wire, for metrics. Thread-safe.
 struct WireCounters {
   std::atomic<std::uint64_t> accepted{0};
-  std::atomic<std::uint64_t> refused{0};  // above the limit of connections
+  std::atomic<std::uint64_t> refused{0};  // above a limit of connections
   std::atomic<std::int64_t> connections{0};
   std::atomic<std::int64_t> streams{0};
   std::atomic<std::uint64_t> broken{0};  // malformed, too large or too slow to be a request
@@ -37,7 +38,8 @@ class Transport {
     std::uint16_t port = 0;  // 0: any that is free
     std::size_t threads = 2;
     HttpLimits limits{};
-    std::string certificate{};  // PEM files; empty: no TLS
+    std::shared_ptr<Places> places{};  // of connections; there must be some
+    std::string certificate{};         // PEM files; empty: no TLS
     std::string key{};
     Logger log{};
   };

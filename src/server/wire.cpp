@@ -136,8 +136,5 @@ Error unsupported_method() {
           "no path takes this method",
           {{"allow", "GET, HEAD, POST, PUT, PATCH, DELETE"}}};
 }
-Error too_many_connections(const HttpLimits& limits) {
-  return {Code::overloaded, fmt::format("{} connections are open already", limits.connections)};
-}
 
 }  // namespace pawl::server

@@ -32,6 +32,5 @@ Error header_too_large(const HttpLimits& limits);
 Error body_too_large(const HttpLimits& limits);
 Error malformed_request(std::string_view why);
 Error unsupported_method();
-Error too_many_connections(const HttpLimits& limits);
 
 }  // namespace pawl::server

@@ -110,11 +110,17 @@ TEST(Config, TheDefaultsAsAFileAreTheDefaults) {
   EXPECT_EQ(limits.header_bytes, HttpLimits{}.header_bytes);
   EXPECT_EQ(limits.body_bytes, HttpLimits{}.body_bytes);
   EXPECT_EQ(limits.connections, HttpLimits{}.connections);
+  EXPECT_EQ(limits.connections_per_address, HttpLimits{}.connections_per_address);
+  EXPECT_EQ(limits.connections_per_user, HttpLimits{}.connections_per_user);
+  EXPECT_EQ(limits.connections_reserved, HttpLimits{}.connections_reserved);
   EXPECT_EQ(limits.idle_timeout, HttpLimits{}.idle_timeout);
   EXPECT_EQ(limits.header_timeout, HttpLimits{}.header_timeout);
   EXPECT_EQ(limits.body_timeout, HttpLimits{}.body_timeout);
   EXPECT_EQ(limits.write_timeout, HttpLimits{}.write_timeout);
   EXPECT_EQ(limits.streams, HttpLimits{}.streams);
+  EXPECT_EQ(limits.streams_per_address, HttpLimits{}.streams_per_address);
+  EXPECT_EQ(limits.streams_per_user, HttpLimits{}.streams_per_user);
+  EXPECT_EQ(limits.streams_reserved, HttpLimits{}.streams_reserved);
   EXPECT_EQ(limits.stream_buffer, HttpLimits{}.stream_buffer);
   EXPECT_EQ(limits.heartbeat, HttpLimits{}.heartbeat);
   EXPECT_EQ(config.engine.workers, EngineOptions{}.workers);
