@@ -192,6 +192,7 @@ bool PermitPool::fits(std::uint32_t minimum, const Entry& entry) const {
 void PermitPool::enqueue(std::string_view holder, std::uint32_t want, std::uint32_t minimum,
                          std::int32_t priority) {
   auto& named = note(holder, want, minimum);
+  PAWL_ASSERT(named.second.place.rank == 0, "a holder waits once", name_);
   named.second.place = {priority, ++last_rank_};
   line_.emplace(named.second.place, &named);
 }
@@ -212,10 +213,14 @@ PermitChange PermitPool::grant(Entries::value_type& named) {
   entry.held += permits;
   entry.place = {};
   granted_ += permits;
+  PAWL_ASSERT(permits >= entry.minimum && granted_ <= size_, "a grant is what was asked for and is free",
+              name_, permits, granted_, size_);
   return {PermitChange::Kind::grant, holder, permits};
 }
 
 void PermitPool::take_back(Entry& entry, std::uint32_t permits) {
+  PAWL_ASSERT(permits <= entry.held && entry.held <= granted_, "what is given back was held", name_, permits,
+              entry.held, granted_);
   const std::uint32_t revoked = std::min(permits, entry.revoking);
   entry.held -= permits;
   granted_ -= permits;
@@ -224,7 +229,10 @@ void PermitPool::take_back(Entry& entry, std::uint32_t permits) {
 }
 
 void PermitPool::drop_if_idle(Entries::iterator found) {
-  if (found->second.held == 0 && found->second.place.rank == 0) entries_.erase(found);
+  if (found->second.held != 0 || found->second.place.rank != 0) return;
+  PAWL_ASSERT(found->second.revoking == 0, "who holds nothing has nothing to give back", name_,
+              found->second.revoking);
+  entries_.erase(found);
 }
 
 PermitChanges PermitPool::grant_in_order() {

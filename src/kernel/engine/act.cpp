@@ -7,6 +7,7 @@
 
 #include "kernel/engine/core.hpp"
 #include "kernel/engine/error_class.hpp"
+#include "pawl/assert.hpp"
 
 namespace pawl {
 namespace {
@@ -28,6 +29,8 @@ bool has_timer(const Extras* extras, const TimerRecord& timer) {
 
 /// Compares what an instance carried before and carries now, and starts or stops accordingly.
 void EngineCore::act(const InstanceId& id, std::uint16_t machine, const Extras* before, const Extras* after) {
+  PAWL_ASSERT(registry_.knows(machine) && !poisoned_, "only what has just become durable is acted on",
+              machine);
   if (before != nullptr) {
     for (const auto& timer : before->timers) {
       if (!has_timer(after, timer)) timers_.remove({id, timer.name, timer.generation});
@@ -57,6 +60,7 @@ void EngineCore::act(const InstanceId& id, std::uint16_t machine, const Extras* 
 // Timers.
 
 void EngineCore::arm_timer(const InstanceId& id, const TimerRecord& timer) {
+  PAWL_ASSERT(timer.due >= timer.set, "a timer is due after it was set", timer.name);
   // A clock that was set back must not make anybody wait longer than was asked for.
   const auto wait = std::clamp(timer.due - runtime_.now(), Duration::zero(), timer.due - timer.set);
   timers_.add({id, timer.name, timer.generation}, runtime_.instant() + wait);
@@ -69,7 +73,11 @@ void EngineCore::wake_timers() {
     if (head == nullptr) continue;
     ++timers_due_;
     enqueue({.targets = {{head->machine, due.id, {}, FireTimer{std::move(due.name), due.generation}}},
-             .done = [this](const auto&) { --timers_due_; },
+             .done =
+                 [this](const auto&) {
+                   PAWL_ASSERT(timers_due_ > 0, "a timer that was due is consumed once");
+                   --timers_due_;
+                 },
              .internal = true});
   }
   timer_count_ = timers_.size();
@@ -89,6 +97,7 @@ void EngineCore::wake_timers() {
 // Messages.
 
 void EngineCore::deliver(const InstanceId& sender, std::uint16_t machine, const MessageRecord& message) {
+  PAWL_ASSERT(message.number > 0, "a message has a number that no other one has", message.number);
   const auto receiver = registry_.find(message.machine);
   if (!receiver) return acknowledge(sender, machine, message.number, receiver.error());
   const auto event = registry_.definition(*receiver).find_event(message.event);
@@ -110,6 +119,7 @@ void EngineCore::deliver(const InstanceId& sender, std::uint16_t machine, const 
 
 void EngineCore::acknowledge(const InstanceId& sender, std::uint16_t machine, std::int64_t number,
                              std::optional<Error> refused) {
+  PAWL_ASSERT(registry_.knows(machine), "who sent a message is of a machine that is known", machine);
   enqueue(
       {.targets = {{machine, sender, {}, AcknowledgeMessage{number, std::move(refused)}}}, .internal = true});
 }
@@ -118,6 +128,7 @@ void EngineCore::acknowledge(const InstanceId& sender, std::uint16_t machine, st
 
 void EngineCore::wake_readers(const Batch& batch) {
   const std::lock_guard lock(waiters_mutex_);
+  PAWL_ASSERT(!ended_, "nothing becomes durable after the end");
   // Not those who have seen this batch already: they wait for the next.
   const auto seen = entry_waiters_.lower_bound(durable_seq_);
   for (auto waiter = entry_waiters_.begin(); waiter != seen; ++waiter) waiter->second->open();
@@ -150,6 +161,7 @@ void EngineCore::wake_watchers(const Batch& batch) {
         continue;
       }
       auto node = watchers_.extract(watcher++);
+      PAWL_ASSERT(node.mapped().done != nullptr, "a watcher is answered once", node.mapped().number);
       if (node.mapped().patience) lane_->cancel(*node.mapped().patience);
       auto instance = to_instance(draft);
       instance.value = draft.data.share_value();
@@ -160,6 +172,7 @@ void EngineCore::wake_watchers(const Batch& batch) {
 
 /// From here on nothing becomes durable, so nobody need wait for it.
 void EngineCore::end_waiting(const Error& why) {
+  PAWL_ASSERT(poisoned_ || stopped_, "waiting ends with the engine", why.to_string());
   const std::lock_guard lock(waiters_mutex_);
   if (!ended_) ended_ = why;
   for (const auto& [after, gate] : entry_waiters_) gate->open();
@@ -168,6 +181,7 @@ void EngineCore::end_waiting(const Error& why) {
 
 void EngineCore::end_watching(const Error& why) {
   for (auto& [id, watcher] : std::exchange(watchers_, {})) {
+    PAWL_ASSERT(watcher.done != nullptr, "a watcher is answered once", watcher.number);
     if (watcher.patience && lane_owner_) lane_->cancel(*watcher.patience);
     watcher.done(fail(why));
   }
@@ -176,6 +190,7 @@ void EngineCore::end_watching(const Error& why) {
 /// This engine commits nothing any more: those who wait are told, and what runs is asked to stop, because
 /// another owner may have begun to do the same.
 void EngineCore::end_serving(const Error& why) {
+  PAWL_ASSERT(poisoned_.has_value(), "only a poisoned engine stops what runs", why.to_string());
   end_waiting(why);
   end_watching(why);
   for (auto& [key, running] : running_) running.stop.request_stop();
@@ -189,6 +204,7 @@ void EngineCore::watch_ownership() {
 }
 
 void EngineCore::check_ownership() {
+  PAWL_ASSERT(leased_ && ownership_watched_, "only a lease is watched, and once at a time");
   ownership_watched_ = false;
   if (poisoned_) return;
   const auto owner = store_->still_owner();

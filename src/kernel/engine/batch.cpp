@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lane: takes requests, decides them on drafts, makes the batch durable, publishes it.
+// The lane: takes requests, decides them on drafts, makes the batch durable; publish.cpp has the rest.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 namespace pawl {
 
 void EngineCore::enqueue(Request request, bool here) {
+  PAWL_ASSERT(!request.targets.empty(), "a request has at least one target");
   // Destroyed here, outside of the lock: what a caller's thread allocated is freed best by a caller's thread.
   std::array<Request, 2> spent;
   std::unique_lock lock(queue_mutex_);
@@ -28,6 +29,7 @@ void EngineCore::enqueue(Request request, bool here) {
   }
   queue_.push_back(std::move(request));
   ++waiting_;
+  PAWL_ASSERT(waiting_ >= queue_.size(), "what is queued waits", waiting_, queue_.size());
   for (auto& taken : spent) {
     if (spent_.empty()) break;
     taken = std::move(spent_.back());
@@ -41,12 +43,14 @@ void EngineCore::enqueue(Request request, bool here) {
   const bool done = lane_->run_here(work);
   lock.lock();
   if (!done && !stopped_) lane_->post(std::move(work));
+  PAWL_ASSERT(visitors_ > 0, "a caller leaves once");
   if (--visitors_ == 0 && stopped_) visitors_gone_.notify_all();
 }
 
 /// Wakes the lane for what has just come, unless it is awake or waits for more. Called under the lock, which
 /// closing takes before the lane goes away.
 void EngineCore::schedule_drain() {
+  PAWL_ASSERT(!stopped_, "nothing is posted to a lane that may be gone");
   const bool complete = awaited_ != 0 && queue_.size() + returned_.size() >= awaited_;
   if (std::exchange(drain_scheduled_, true) && !complete) return;
   awaited_ = 0;
@@ -55,6 +59,8 @@ void EngineCore::schedule_drain() {
 
 /// Takes everything that waits at once, so that callers and the lane rarely meet, and makes batches of it.
 void EngineCore::drain() {
+  PAWL_ASSERT(taken_.empty() ? taken_position_ == 0 : taken_position_ < taken_.size(),
+              "what is decided is not taken again", taken_position_, taken_.size());
   if (taken_.empty()) {
     if (wait_for_company()) return;
     take_returned();
@@ -65,6 +71,7 @@ void EngineCore::drain() {
   bool more = taken_position_ < taken_.size();
   {
     const std::lock_guard lock(queue_mutex_);
+    PAWL_ASSERT(waiting_ >= decided, "what is decided has waited", waiting_, decided);
     waiting_ -= decided;
     if (!more && spent_.empty()) spent_.swap(taken_);
     more = more || !queue_.empty() || !returned_.empty();
@@ -85,7 +92,9 @@ bool EngineCore::take_late(std::size_t most) {
   const std::lock_guard lock(queue_mutex_);
   const auto count = std::min({queue_.size(), taken_.capacity() - taken_.size(), most});
   const auto end = queue_.begin() + static_cast<std::ptrdiff_t>(count);
+  const auto* const place = taken_.data();
   std::move(queue_.begin(), end, std::back_inserter(taken_));
+  PAWL_ASSERT(taken_.data() == place, "a request that is to be answered stays where it is");
   queue_.erase(queue_.begin(), end);
   return count != 0;
 }
@@ -99,6 +108,7 @@ bool EngineCore::wait_for_company() {
   constexpr Duration kMost = std::chrono::milliseconds(1);
   // Once for each batch.
   if (std::exchange(answered_together_, 0) < kCompany) return false;
+  PAWL_ASSERT(company_ >= kCompany, "company is at least as many as were answered together", company_);
   const auto most = std::min(commit_time_.load(std::memory_order_relaxed) / 2, kMost);
   if (most <= Duration::zero()) return false;
   const std::lock_guard lock(queue_mutex_);
@@ -132,19 +142,28 @@ void EngineCore::Batch::reset(std::size_t requests) {
 std::size_t EngineCore::run_taken() {
   const auto first = taken_position_;
   const auto room = [&] { return options_.batch - (taken_position_ - first); };
-  batch_.reset(std::min(taken_.size() - first, room()));
+  begin_batch(std::min(taken_.size() - first, room()));
   do {
     const auto requests = std::span(taken_).subspan(taken_position_);
     const auto fitting = requests.first(std::min(requests.size(), room()));
     taken_position_ += fitting.size();
     decide_batch(batch_, fitting);
   } while (take_late(room()));
+  PAWL_ASSERT(taken_position_ - first <= options_.batch, "a batch keeps to its limit",
+              taken_position_ - first, options_.batch);
   finish_batch(batch_);
   return taken_position_ - first;
 }
 
+/// There is one batch at a time, also where a caller does the lane's work.
+void EngineCore::begin_batch(std::size_t requests) {
+  const bool other = deciding_.exchange(true, std::memory_order_relaxed);
+  PAWL_ASSERT(!other, "one batch is decided at a time");
+  batch_.reset(requests);
+}
+
 void EngineCore::run_batch(std::span<Request> requests) {
-  batch_.reset(requests.size());
+  begin_batch(requests.size());
   decide_batch(batch_, requests);
   finish_batch(batch_);
 }
@@ -154,6 +173,8 @@ void EngineCore::decide_batch(Batch& batch, std::span<Request> requests) {
   const auto owner = store_->still_owner();
   for (std::size_t position = 0; position < requests.size(); ++position) {
     auto& request = requests[position];
+    PAWL_ASSERT(batch.answers.empty() || batch.answers.back().request < &request,
+                "a request is answered once");
     fetch_ahead(requests, position);
     if (!retired_.empty()) retired_.pop_back();
     Result<Decided> outcome;
@@ -189,6 +210,7 @@ void EngineCore::finish_batch(Batch& batch) {
   if (batch.dirty || !flushed) {
     if (const auto committed = flushed ? commit_batch(batch) : flushed; !committed) {
       fail_batch(batch, committed.error());
+      deciding_.store(false, std::memory_order_relaxed);
       return;
     }
     publish(batch);
@@ -202,10 +224,12 @@ void EngineCore::finish_batch(Batch& batch) {
     }
   }
   batch.reset(0);
+  deciding_.store(false, std::memory_order_relaxed);
 }
 
 /// In a large batch the store writes what was decided while the rest is being decided.
 void EngineCore::ask_for_help() {
+  PAWL_ASSERT(helper_ != nullptr, "the store is helped only while the engine is open");
   if (help_scheduled_.exchange(true)) return;
   helper_->post([this] {
     store_->help();
@@ -216,6 +240,7 @@ void EngineCore::ask_for_help() {
 /// What the requests a little further on need is fetched into the cache meanwhile. The nearer it is, the more
 /// of the way to it is known.
 void EngineCore::fetch_ahead(std::span<const Request> requests, std::size_t position) const {
+  PAWL_ASSERT(position < requests.size(), "a request to decide is one of the batch", position);
   const auto target = [&](std::size_t ahead) -> const Target* {
     if (position + ahead >= requests.size() || requests[position + ahead].targets.empty()) return nullptr;
     return &requests[position + ahead].targets.front();
@@ -242,12 +267,17 @@ void EngineCore::fetch_ahead(std::span<const Request> requests, std::size_t posi
 Result<std::vector<Instance>> EngineCore::outcome_of(const Batch& batch, Result<Decided> decided) const {
   if (!decided) return fail(std::move(decided).error());
   auto& [instances, first, count] = *decided;
+  PAWL_ASSERT(first + count <= batch.drafts.size() && (count == 0 || instances.empty()),
+              "an outcome is of this batch, or of an earlier one", first, count, batch.drafts.size());
   instances.reserve(instances.size() + count);
   for (std::size_t i = 0; i < count; ++i) instances.push_back(to_instance(batch.drafts[first + i]));
   return std::move(instances);
 }
 
 Result<void> EngineCore::commit_batch(Batch& batch) {
+  PAWL_ASSERT(!batch.lost && !poisoned_, "a batch that was lost is never committed");
+  PAWL_ASSERT(batch.entries == batch.drafts.size(), "what is committed is what is published", batch.entries,
+              batch.drafts.size());
   runtime_.fault("engine.commit");
   const auto begun = runtime_.instant();
   PAWL_CHECK(store_->commit());
@@ -267,6 +297,7 @@ Result<void> EngineCore::commit_batch(Batch& batch) {
 void EngineCore::fail_batch(Batch& batch, const Error& error) {
   const bool goes_on = error.code() == Code::disk_full || error.code() == Code::rolled_back;
   const bool fenced = error.code() == Code::store_fenced;
+  PAWL_ASSERT(!poisoned_, "a poisoned engine begins no batch that could fail");
   if (!goes_on) {
     poisoned_ =
         fenced ? error
@@ -326,6 +357,7 @@ Result<std::optional<std::vector<Instance>>> EngineCore::repeated(const Request&
 Result<Draft> EngineCore::draft_of(const Batch& batch, const Target& target) {
   if (const auto found = batch.index.find(batch.drafts, target.id)) {
     const auto& open = batch.drafts[*found];
+    PAWL_ASSERT(open.newest && open.seq > 0, "a decision goes on from the newest draft", open.seq);
     return Draft{.id = open.id,
                  .exists = open.exists,
                  .machine = open.machine,
@@ -342,6 +374,8 @@ Result<Draft> EngineCore::draft_of(const Batch& batch, const Target& target) {
   }
   const auto* head = heads_.find(target.id);
   if (head == nullptr) return Draft{.id = target.id, .machine = target.machine, .key = target.key};
+  PAWL_ASSERT(head->live && head->version > 0 && head->seq > 0, "a head is of an entry", head->version,
+              head->seq);
   // Only here could two keys meet that have the same id; once the other one is refused, no event reaches it.
   if (std::holds_alternative<CreateInstance>(target.happening) && head->key.view() != target.key) {
     return fail(Code::duplicate_instance,
@@ -368,6 +402,8 @@ Result<Draft> EngineCore::draft_of(const Batch& batch, const Target& target) {
 }
 
 Result<void> EngineCore::check_partition() const {
+  PAWL_ASSERT(!staged_.drafts.empty() && staged_.drafts.size() == staged_.changes.size(),
+              "each draft has its decision", staged_.drafts.size(), staged_.changes.size());
   for (const auto& draft : staged_.drafts) {
     const auto& first = staged_.drafts.front();
     if (draft.partition == first.partition && (!draft.partition.empty() || draft.id == first.id)) continue;
@@ -400,7 +436,8 @@ Result<void> EngineCore::decide_targets(const Batch& batch, const Request& reque
     }
     PAWL_TRY(auto draft, draft_of(batch, target));
     PAWL_TRY(auto change, decide(registry_, draft, target.happening, log_time()));
-    if (change) last_at_ = std::max(last_at_, draft.at);
+    PAWL_ASSERT(!change || draft.at >= last_at_, "the time of entries never decreases");
+    if (change) last_at_ = draft.at;
     staged_.drafts.push_back(std::move(draft));
     staged_.changes.push_back(std::move(change));
   }
@@ -440,8 +477,12 @@ Result<Decided> EngineCore::decide_request(Batch& batch, Request& request) {
 
   Decided decided{.first = batch.drafts.size()};
   auto seq = *first;
+  PAWL_ASSERT(
+      seq > (batch.drafts.empty() ? durable_seq_.load(std::memory_order_relaxed) : batch.drafts.back().seq),
+      "an entry's number is greater than that of every entry before", seq);
   for (std::size_t i = 0; i < staged.size(); ++i) {
     if (!changes[i]) continue;
+    PAWL_ASSERT(seq > staged[i].seq, "an entry comes behind its instance's entry before", seq, staged[i].seq);
     staged[i].seq = seq++;
     if (!staged[i].partition.empty()) batch.partitions[std::string(staged[i].partition)] = staged[i].seq;
     if (const auto place = batch.index.find(batch.drafts, staged[i].id)) batch.drafts[*place].newest = false;
@@ -476,6 +517,7 @@ Result<Seq> EngineCore::write(const Request& request) {
     const auto& draft = staged[i];
     const auto& change = *changes[i];
     const bool begins = change.kind == EntryKind::created;
+    PAWL_ASSERT(begins || draft.seq > 0, "an instance that goes on has an entry before", draft.version);
     entries.push_back({.id = draft.id,
                        .kind = change.kind,
                        .machine = registry_.machine_name(draft.machine),
@@ -497,100 +539,11 @@ Result<Seq> EngineCore::write(const Request& request) {
   return store_->apply({.entries = entries, .sql = sql, .request = request.tag});
 }
 
-/// Brings the heads up to what has just become durable, then acts on it.
-void EngineCore::publish(Batch& batch) {
-  struct Acted {
-    InstanceId id;
-    std::uint16_t machine;
-    std::unique_ptr<Extras> before;
-  };
-  std::vector<Acted> acted;
-  {
-    const std::unique_lock lock(heads_mutex_);
-    for (auto& draft : batch.drafts) {
-      if (!draft.newest) continue;
-      auto* head = heads_.find(draft.id);
-      const bool had = head != nullptr && head->extras != nullptr;
-      if (had || !draft.extras.empty()) {
-        acted.push_back({draft.id, draft.machine, had ? std::move(head->extras) : nullptr});
-      }
-      publish_draft(draft, head);
-    }
-    evict();
-    if (heads_.slots() > 2 * heads_.size() + 1024) heads_.compact();
-  }
-  durable_seq_ = store_->info().last;
-  for (const auto& item : acted)
-    act(item.id, item.machine, item.before.get(), heads_.find(item.id)->extras.get());
-  release_unused(batch);
-  wake_timers();
-  wake_readers(batch);
-  wake_watchers(batch);
-  schedule_maintenance();
-}
-
-void EngineCore::publish_draft(Draft& draft, Head* head) {
-  if (head == nullptr || head->created_at != draft.created_at) {
-    Head made;
-    made.id = draft.id;
-    made.machine = draft.machine;
-    made.key = CompactText(draft.key);
-    made.created_at = draft.created_at;
-    made.partition = static_cast<std::uint32_t>(partition_number(draft.partition));
-    // The next generation is listed behind the others.
-    if (head != nullptr) remove_head(*head);
-    if (made.partition != 0) partition_members_[made.partition].push_back(draft.id);
-    head = &heads_.insert(std::move(made));
-  } else {
-    --counts_[{head->machine, head->state}];
-    cached_bytes_ -= head->data.bytes();
-  }
-  head->state = draft.state;
-  head->generation = static_cast<std::uint32_t>(draft.generation);
-  head->version = draft.version;
-  head->seq = draft.seq;
-  head->at = draft.at;
-  auto replaced = std::exchange(head->data, draft.data);
-  if (replaced) retired_.push_back(std::move(replaced));
-  head->extras = draft.extras.empty() ? nullptr : std::make_unique<Extras>(std::move(draft.extras));
-  draft.published = head->extras.get();
-  if (head->partition != 0) partition_seqs_[head->partition] = draft.seq;
-  cached_bytes_ += head->data.bytes();
-  ++counts_[{head->machine, head->state}];
-}
-
-void EngineCore::remove_head(const Head& head) {
-  --counts_[{head.machine, head.state}];
-  cached_bytes_ -= head.data.bytes();
-  if (head.partition != 0) std::erase(partition_members_[head.partition], head.id);
-  heads_.erase(InstanceId(head.id));
-}
-
-std::size_t EngineCore::partition_number(std::string_view partition) {
-  if (partition.empty()) return 0;
-  const auto [place, added] =
-      partition_numbers_.emplace(partition, static_cast<std::uint32_t>(partitions_.size()));
-  if (added) {
-    partitions_.emplace_back(partition);
-    partition_seqs_.push_back(0);
-    partition_members_.emplace_back();
-  }
-  return place->second;
-}
-
-/// Drops cached data, in turn, until the limit holds; it is durable and can be read again.
-void EngineCore::evict() {
-  for (std::size_t steps = 0; cached_bytes_ > options_.cache_bytes && steps < 2 * heads_.slots(); ++steps) {
-    eviction_hand_ = eviction_hand_ + 1 < heads_.slots() ? eviction_hand_ + 1 : 0;
-    auto& head = heads_.slot(eviction_hand_);
-    cached_bytes_ -= head.data.bytes();
-    head.data = {};
-  }
-}
-
 /// The time of the next entry. It grows with every entry, so that it orders them as the log does.
 Time EngineCore::log_time() {
+  const auto before = last_at_;
   last_at_ = std::max(last_at_ + Duration(1), runtime_.now());
+  PAWL_ASSERT(last_at_ > before, "log time grows");
   return last_at_;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernel/engine/decide.hpp"
+#include "pawl/assert.hpp"
 #include "pawl/instance_id.hpp"
 
 namespace pawl {
@@ -28,6 +29,7 @@ class BatchIndex {
 
   std::optional<std::size_t> find(const std::vector<Draft>& drafts, const InstanceId& id) const {
     const auto place = places_.empty() ? 0 : places_[probe(drafts, id)];
+    PAWL_ASSERT(place <= drafts.size(), "the index is that of these drafts", place, drafts.size());
     return place == 0 ? std::nullopt : std::optional<std::size_t>(place - 1);
   }
 
@@ -38,6 +40,7 @@ class BatchIndex {
       for (std::size_t older = 0; older < place; ++older) put(drafts, older);
     }
     put(drafts, place);
+    PAWL_ASSERT(2 * used_ <= places_.size(), "a search in the index ends", used_, places_.size());
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kernel/engine/core.hpp"
+#include "pawl/assert.hpp"
 
 namespace pawl {
 namespace {
@@ -57,13 +58,16 @@ void EngineCore::serve(Claimer claimer, std::uint64_t id) {
     const auto key = found->second.front();
     found->second.pop_front();
     if (found->second.empty()) offers_.erase(found);
-    offered_.erase(key);
+    const auto offers = offered_.erase(key);
+    PAWL_ASSERT(offers == 1 && !claiming_.contains(key), "work is offered once and goes to one claimer",
+                key.second, offers);
     if (claimer.patience) lane_->cancel(*std::exchange(claimer.patience, std::nullopt));
-    claiming_.insert_or_assign(key, std::move(claimer));
+    claiming_.emplace(key, std::move(claimer));
     return begin_attempt(key);
   }
   if (!claimer.patience) return claimer.done(std::nullopt);
-  claimers_.emplace(id, std::move(claimer));
+  const bool added = claimers_.emplace(id, std::move(claimer)).second;
+  PAWL_ASSERT(added, "a claimer waits once", id);
 }
 
 void EngineCore::offer(const WorkKey& key, std::uint16_t machine, const std::string& name) {
@@ -87,6 +91,8 @@ void EngineCore::withdraw_offer(const WorkKey& key) {
 /// The attempt has begun, durably: it is the claimer's.
 void EngineCore::hand_out(const WorkKey& key, std::uint16_t machine, const WorkRecord& work,
                           const HeadData& data) {
+  PAWL_ASSERT(work.attempt > 0 && work.number == key.second, "a claimer gets an attempt that is recorded",
+              work.number, work.attempt);
   auto node = claiming_.extract(key);
   if (!node) return;
   node.mapped().done(
@@ -113,6 +119,8 @@ void EngineCore::claim_failed(const WorkKey& key) {
 void EngineCore::lease_ended(WorkKey key, std::uint32_t attempt) {
   const auto found = running_.find(key);
   if (found == running_.end() || found->second.attempt != attempt) return;
+  PAWL_ASSERT(found->second.lease && heads_.find(key.first) != nullptr, "a lease ends that was given",
+              key.second, attempt);
   work_returned(
       key, heads_.find(key.first)->machine, attempt,
       fail(Code::timed_out, fmt::format("attempt {}: no heartbeat came within the lease", attempt)));
@@ -136,7 +144,10 @@ void EngineCore::heartbeat(const Lease& lease, std::move_only_function<void(Resu
     if (!key) return (*shared)(fail(lost(lease)));
     auto& running = running_.find(*key)->second;
     const auto* head = heads_.find(key->first);
+    PAWL_ASSERT(head != nullptr && head->extras != nullptr, "who holds a lease holds recorded work",
+                key->second);
     const auto work = std::ranges::find(head->extras->work, key->second, &WorkRecord::number);
+    PAWL_ASSERT(work != head->extras->work.end(), "who holds a lease holds recorded work", key->second);
     const auto duration = *handler_of(head->machine, work->name)->options.lease;
     lane_->cancel(*running.lease);
     running.lease =
@@ -151,6 +162,7 @@ void EngineCore::complete(const Lease& lease, Result<Reply> result, Done done) {
   const bool posted = post([this, lease, shared] {
     const auto key = held(lease);
     if (!key) return shared->second(fail(lost(lease)));
+    PAWL_ASSERT(heads_.find(key->first) != nullptr, "who holds a lease holds recorded work", key->second);
     work_returned(*key, heads_.find(key->first)->machine, lease.attempt, std::move(shared->first),
                   std::move(shared->second));
   });

@@ -136,6 +136,7 @@ void EngineCore::submit(Transaction transaction, std::optional<Request::Partitio
     return made;
   }();
   if (!request) return done(fail(std::move(request).error()));
+  PAWL_ASSERT(!request->internal, "a caller's request is nobody else's");
   request->done = std::move(done);
   enqueue(*std::move(request), here);
 }
@@ -172,6 +173,7 @@ void EngineCore::close() {
     std::unique_lock lock(queue_mutex_);
     if (std::exchange(stopped_, true)) return;
     visitors_gone_.wait(lock, [this] { return visitors_ == 0; });
+    PAWL_ASSERT(waiting_ >= queue_.size(), "what is queued waits", waiting_, queue_.size());
   }
   // The lane goes first, so that nothing new is decided or started. Then those who wait are answered, jobs
   // among them, and only then the jobs are awaited.

@@ -234,6 +234,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   bool wait_for_company();
   bool take_late(std::size_t most);
   std::size_t run_taken();
+  void begin_batch(std::size_t requests);
   void run_batch(std::span<Request> requests);
   void decide_batch(Batch& batch, std::span<Request> requests);
   void finish_batch(Batch& batch);
@@ -249,18 +250,24 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Result<Seq> write(const Request& request);
   Result<void> encode_extras();
   Result<void> commit_batch(Batch& batch);
-  void publish(Batch& batch);
   void fail_batch(Batch& batch, const Error& error);
   void again_later(Request request);
-  void publish_draft(Draft& draft, Head* head);
-  void remove_head(const Head& head);
-  void evict();
-  std::size_t partition_number(std::string_view partition);
+  Time log_time();
+
+  // What is shown (read.cpp).
   Result<std::string> load_data(const InstanceId& id, std::uint16_t machine, Seq seq) const;
   Instance to_instance(const Draft& draft) const;
   Instance to_instance(const Head& head) const;
   Result<Instance> to_instance(Entry entry) const;
   LogEvent to_event(Entry entry) const;
+
+  // Making it visible (publish.cpp).
+  void publish(Batch& batch);
+  void publish_draft(Draft& draft, Head* head);
+  void uncount(const Head& head);
+  void remove_head(const Head& head);
+  void evict();
+  std::size_t partition_number(std::string_view partition);
 
   // Acting on what became durable (act.cpp).
   void act(const InstanceId& id, std::uint16_t machine, const Extras* before, const Extras* after);
@@ -346,7 +353,6 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Result<void> forget_instances(std::span<const InstanceId> ids);
   void cut_step(Seq horizon, std::move_only_function<void(Result<void>)> done);
   bool has_moved(const InstanceId& id, Seq seq) const;
-  Time log_time();
 
   Runtime& runtime_;
   EngineOptions options_;
@@ -383,6 +389,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::vector<Returned> taken_back_;
   std::size_t taken_position_ = 0;
   Batch batch_;
+  std::atomic<bool> deciding_{false};  // the batch is under way; only to notice a second one
   Staged staged_;
   /// Data that a batch has replaced. It is freed one by one while the next batch allocates: an allocator is
   /// far better at taking turns than at freeing thousands at once.

@@ -251,6 +251,8 @@ bool Decider::drop_work(std::int64_t number, std::uint32_t attempt) {
 Change Decider::record(EntryKind kind, std::string_view event, std::string_view payload) {
   if (next_data_) draft_.data = HeadData(*next_data_, std::move(next_value_));
   if (next_state_) draft_.state = static_cast<std::uint16_t>(*next_state_);
+  PAWL_ASSERT(draft_.state >= Registry::kUnknown || draft_.state < definition().states.size(),
+              "an instance is in a state of its machine", draft_.state);
   draft_.extras = std::move(extras_);
   draft_.version += 1;
   PAWL_ASSERT(newest_ >= now_ && newest_ > draft_.at, "log time grows with every entry");
@@ -431,7 +433,15 @@ Decision Decider::operator()(const RecoverInstance&) {
 
 Result<std::optional<Change>> decide(const Registry& registry, Draft& draft, const Happening& happening,
                                      Time now) {
-  return std::visit(Decider(registry, draft, now), happening);
+  const auto version = draft.version;
+  const auto generation = draft.generation;
+  auto change = std::visit(Decider(registry, draft, now), happening);
+  PAWL_ASSERT(!change || !*change || (draft.exists && draft.version == version + 1),
+              "an entry makes exactly one version", version, draft.version);
+  PAWL_ASSERT(!change || !*change || draft.generation == generation ||
+                  (draft.generation == generation + 1 && (*change)->kind == EntryKind::created),
+              "only a creation begins another generation", generation, draft.generation);
+  return change;
 }
 
 bool refuse(Happening& happening, const Error& refused) {
@@ -442,6 +452,7 @@ bool refuse(Happening& happening, const Error& refused) {
   if (auto* failed = std::get_if<FailWork>(&happening); failed != nullptr && failed->event)
     place = &failed->refused;
   if (place == nullptr || place->has_value()) return false;
+  PAWL_ASSERT(!std::holds_alternative<SendEvent>(happening), "a caller is told of a refusal instead");
   *place = refused;
   return true;
 }

@@ -43,6 +43,7 @@ std::size_t HeadTable::probe(const InstanceId& id) const {
   for (;; at = (at + 1) & mask) {
     const auto entry = index_[at];
     if (entry == kFree) return reusable < index_.size() ? reusable : at;
+    PAWL_ASSERT(entry - kErased <= slab_.size(), "the index names slots of the table", entry);
     if (entry == kErased) {
       if (reusable == index_.size()) reusable = at;
     } else if (slab_[entry - 2].id == id) {
@@ -63,6 +64,7 @@ void HeadTable::fetch_head(const InstanceId& id) const {
 
 const Head* HeadTable::find(const InstanceId& id) const {
   if (index_.empty()) return nullptr;
+  PAWL_ASSERT(used_ < index_.size(), "a search in the index ends", used_);
   const auto entry = index_[probe(id)];
   return entry >= 2 ? &slab_[entry - 2] : nullptr;
 }
@@ -70,6 +72,7 @@ const Head* HeadTable::find(const InstanceId& id) const {
 Head* HeadTable::find(const InstanceId& id) { return const_cast<Head*>(std::as_const(*this).find(id)); }
 
 Head& HeadTable::insert(Head head) {
+  PAWL_ASSERT(head.live, "an inserted head is not a free slot");
   if ((used_ + 1) * 4 >= index_.size() * 3) grow();
   const auto at = probe(head.id);
   PAWL_ASSERT(index_[at] < 2, "an inserted head is new");
@@ -93,6 +96,7 @@ void HeadTable::erase(const InstanceId& id) {
   const auto at = probe(id);
   if (index_[at] < 2) return;
   auto& head = slab_[index_[at] - 2];
+  PAWL_ASSERT(head.live && size_ > 0, "an erased head was there", size_);
   const auto created_at = head.created_at;
   head = Head{};
   head.created_at = created_at;  // the slab stays in order
@@ -135,6 +139,7 @@ std::size_t HeadTable::count_before(Time created_at, const InstanceId& id) const
 
 void HeadTable::compact() {
   std::erase_if(slab_, [](const Head& head) { return !head.live; });
+  PAWL_ASSERT(slab_.size() == size_, "only free slots are given back", slab_.size(), size_);
   grow();
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernel/engine/records.hpp"
+#include "pawl/assert.hpp"
 #include "pawl/instance_id.hpp"
 #include "pawl/time.hpp"
 
@@ -110,8 +111,11 @@ class HeadTable {
   std::size_t size() const { return size_; }
   /// Slots ever used; a slot may be free.
   std::size_t slots() const { return slab_.size(); }
-  const Head& slot(std::size_t index) const { return slab_[index]; }
-  Head& slot(std::size_t index) { return slab_[index]; }
+  const Head& slot(std::size_t index) const {
+    PAWL_ASSERT(index < slab_.size(), "a slot is one of the table", index, slab_.size());
+    return slab_[index];
+  }
+  Head& slot(std::size_t index) { return const_cast<Head&>(std::as_const(*this).slot(index)); }
 
   /// The first slot behind this place in the order of creation.
   std::size_t first_after(Time created_at, const InstanceId& id) const;

@@ -7,6 +7,7 @@
 
 #include "kernel/engine/core.hpp"
 #include "kernel/engine/migrate.hpp"
+#include "pawl/assert.hpp"
 #include "pawl/codec.hpp"
 
 namespace pawl {
@@ -122,6 +123,7 @@ Result<void> EngineCore::load() {
     }
     heads_.insert(std::move(head));
   }
+  PAWL_ASSERT(heads_.size() == loaded.size(), "each instance has one head", heads_.size(), loaded.size());
   report_.instances = heads_.size();
   return {};
 }
@@ -142,6 +144,7 @@ void EngineCore::note_unknown(const StoredHead& stored, const Head& head) {
 
 /// Maps states as their machines say, durably, before anything is served.
 Result<void> EngineCore::recover() {
+  PAWL_ASSERT(durable_seq_ == 0 && running_.empty(), "states are mapped before anything is served");
   std::vector<Request> requests;
   std::optional<Error> failed;
   const auto done = [&](const Result<std::vector<Instance>>& outcome) {
@@ -169,6 +172,8 @@ Result<void> EngineCore::recover() {
 
 /// Picks up what every instance carries: timers, messages, and work in the order it was asked for.
 void EngineCore::resume() {
+  PAWL_ASSERT(running_.empty() && timers_.size() == 0, "what was interrupted is picked up once, and first",
+              running_.size(), timers_.size());
   std::vector<const Head*> carrying;
   for (std::size_t slot = 0; slot < heads_.slots(); ++slot) {
     const auto& head = heads_.slot(slot);
@@ -200,6 +205,8 @@ void EngineCore::resume() {
 
 /// Work that was running when the process ended has used up that attempt; the rest stands in line again.
 void EngineCore::resume_work(const Head& head, const WorkRecord& work) {
+  PAWL_ASSERT(!running_.contains(WorkKey{head.id, work.number}), "work that runs is not picked up again",
+              work.number);
   const auto* handler = handler_of(head.machine, work.name);
   if (handler == nullptr) return;  // reported; untouched
   if (work.stop) {

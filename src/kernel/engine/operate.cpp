@@ -45,6 +45,7 @@ Result<void> EngineCore::put_ephemeral(std::string_view machine, std::string_vie
 /// Adds what is pending to the batch; an error means that the store has dropped the batch.
 Result<void> EngineCore::flush_ephemerals(Batch& batch) {
   if (poisoned_) return {};
+  PAWL_ASSERT(batch.ephemerals.empty() && !batch.lost, "values are added to a batch once, at its end");
   {
     const std::lock_guard lock(ephemeral_mutex_);
     for (auto& [key, value] : ephemerals_pending_) batch.ephemerals.push_back(std::move(value));
@@ -94,7 +95,9 @@ Result<void> EngineCore::resize_pool(std::string_view name, std::uint32_t size) 
     PermitChanges changes;
     {
       const std::lock_guard lock(pools_mutex_);
-      if (auto resized = pools_.find(pool)->second.resize(size)) changes = *std::move(resized);
+      const auto found = pools_.find(pool);
+      PAWL_ASSERT(found != pools_.end(), "a pool stays as long as the engine", pool);
+      if (auto resized = found->second.resize(size)) changes = *std::move(resized);
     }
     granted(changes);
   });
@@ -233,6 +236,7 @@ void EngineCore::forget_step(std::vector<InstanceId> ids, Time before, Seq horiz
     const auto* head = heads_.find(ids.back());
     if (head != nullptr && may_forget(*head, before)) part.push_back(ids.back());
   }
+  PAWL_ASSERT(part.size() <= kForgottenTogether, "what is forgotten together is bounded", part.size());
   if (auto forgotten = forget_instances(part); !forgotten) return done(std::move(forgotten));
   if (!ids.empty()) {
     lane_->post([this, ids = std::move(ids), before, horizon, done = std::move(done)]() mutable {
@@ -273,6 +277,7 @@ Result<void> EngineCore::forget_instances(std::span<const InstanceId> ids) {
 
 /// Cuts a bounded part and lets the lane serve others before the next.
 void EngineCore::cut_step(Seq horizon, std::move_only_function<void(Result<void>)> done) {
+  PAWL_ASSERT(horizon <= durable_seq_, "only what is durable is cut away", horizon);
   const auto complete = store_->retain(horizon);
   if (!complete) return done(fail(complete.error()));
   if (*complete) return done({});

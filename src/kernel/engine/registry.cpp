@@ -58,16 +58,28 @@ std::uint16_t Registry::intern_state(std::uint16_t machine, std::string_view sto
 }
 
 std::string_view Registry::machine_name(std::uint16_t machine) const {
-  return knows(machine) ? std::string_view(definition(machine).name) : unknown_machines_[machine - kUnknown];
+  if (knows(machine)) return definition(machine).name;
+  const std::size_t unknown = machine - kUnknown;
+  PAWL_ASSERT(unknown < unknown_machines_.size(), "a number that was given out names a machine", machine);
+  return unknown_machines_[unknown];
 }
 
 std::string_view Registry::state_name(std::uint16_t machine, std::uint16_t state) const {
-  if (state >= kUnknown) return unknown_states_[state - kUnknown];
-  return definition(machine).states[state].name;
+  if (state < kUnknown) {
+    const auto& states = definition(machine).states;
+    PAWL_ASSERT(state < states.size(), "a state is one of its machine", machine, state);
+    return states[state].name;
+  }
+  const std::size_t unknown = state - kUnknown;
+  PAWL_ASSERT(unknown < unknown_states_.size(), "a number that was given out names a state", state);
+  return unknown_states_[unknown];
 }
 
 bool Registry::finished(std::uint16_t machine, std::uint16_t state) const {
-  return knows(machine) && state < kUnknown && definition(machine).states[state].terminal;
+  if (!knows(machine) || state >= kUnknown) return false;
+  const auto& states = definition(machine).states;
+  PAWL_ASSERT(state < states.size(), "a state is one of its machine", machine, state);
+  return states[state].terminal;
 }
 
 std::string_view Registry::origin(std::uint16_t machine) const {

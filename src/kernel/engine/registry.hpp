@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pawl/assert.hpp"
 #include "pawl/definition.hpp"
 #include "pawl/instance_id.hpp"
 #include "pawl/machines.hpp"
@@ -33,7 +34,10 @@ class Registry {
   std::uint16_t intern_state(std::uint16_t machine, std::string_view stored_name);
 
   bool knows(std::uint16_t machine) const { return machine < kUnknown; }
-  const Machines::Entry& entry(std::uint16_t machine) const { return machines_.entries()[machine]; }
+  const Machines::Entry& entry(std::uint16_t machine) const {
+    PAWL_ASSERT(machine < machines_.entries().size(), "only a known machine has a definition", machine);
+    return machines_.entries()[machine];
+  }
   const Definition& definition(std::uint16_t machine) const { return entry(machine).definition; }
   std::size_t size() const { return machines_.entries().size(); }
 

@@ -44,6 +44,8 @@ class RetentionClock {
 
   /// `last` is what the process before this one has stored; none: the store is new.
   void open(const std::optional<Reading>& last, const Moment& now) {
+    PAWL_ASSERT(limits_.per_opening >= Duration::zero(), "no time counts backwards",
+                limits_.per_opening.count());
     clock_ = now.wall;
     if (last) clock_ = last->clock + std::clamp(now.wall - last->wall, Duration::zero(), limits_.per_opening);
     // Where it is ahead, time was counted that did not pass.
@@ -56,6 +58,7 @@ class RetentionClock {
   Time advance(const Moment& now) {
     const auto [wall, instant, newest] = now;
     PAWL_ASSERT(instant >= instant_, "the monotonic clock does not go back");
+    const auto before = clock_;
     clock_ += instant - instant_;
     wall_ = wall;
     instant_ = instant;
@@ -67,6 +70,7 @@ class RetentionClock {
     // What was written before the last jump is old by now, whatever the clock said then, and what was written
     // since has the time of a clock that ran evenly.
     if (instant - steady_ >= limits_.settled) clock_ = std::max(clock_, wall);
+    PAWL_ASSERT(clock_ >= before, "what is old stays old");
     return std::min(clock_, now.log_time());
   }
 

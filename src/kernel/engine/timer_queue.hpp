@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "pawl/assert.hpp"
 #include "pawl/instance_id.hpp"
 #include "pawl/time.hpp"
 
@@ -25,17 +26,20 @@ struct TimerKey {
   auto operator<=>(const TimerKey&) const = default;
 };
 
-/// Timers by their deadlines on the monotonic clock. Pure; not thread-safe.
+/// Timers by their deadlines on the monotonic clock. Pure; not thread-safe. One setting is added once: its
+/// generation is never used again.
 class TimerQueue {
  public:
   void add(TimerKey key, Instant deadline) {
     const auto [place, added] = deadlines_.emplace(std::move(key), deadline);
-    if (added) order_.insert(&*place);
+    PAWL_ASSERT(added, "one setting of a timer is armed once", place->first.name, place->first.generation);
+    order_.insert(&*place);
   }
   void remove(const TimerKey& key) {
     const auto found = deadlines_.find(key);
     if (found == deadlines_.end()) return;
-    order_.erase(&*found);
+    const auto erased = order_.erase(&*found);
+    PAWL_ASSERT(erased == 1, "a timer has one place in the order", key.name, key.generation);
     deadlines_.erase(found);
   }
   std::optional<Instant> next() const {
@@ -50,7 +54,10 @@ class TimerQueue {
     }
     return due;
   }
-  std::size_t size() const { return order_.size(); }
+  std::size_t size() const {
+    PAWL_ASSERT(order_.size() == deadlines_.size(), "each timer is in the order", order_.size());
+    return order_.size();
+  }
 
  private:
   using Deadlines = std::map<TimerKey, Instant>;

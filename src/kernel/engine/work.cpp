@@ -34,6 +34,8 @@ EngineCore::HolderName::HolderName(const WorkKey& key) {
 
 EngineCore::WorkKey EngineCore::key_of(const std::string& holder) {
   WorkKey key;
+  PAWL_ASSERT(holder.size() == sizeof key.first.bytes + sizeof key.second, "a holder is a piece of work",
+              holder.size());
   std::memcpy(key.first.bytes.data(), holder.data(), sizeof key.first.bytes);
   std::memcpy(&key.second, holder.data() + sizeof key.first.bytes, sizeof key.second);
   return key;
@@ -54,13 +56,17 @@ PermitPool& EngineCore::pool_of(std::uint16_t machine, const WorkRecord& work) {
     if (const auto pool = pools_.find(handler->options.pool); pool != pools_.end()) return pool->second;
   }
   const bool repeatable = handler != nullptr && handler->options.retry.retries > 0;
-  return pools_.find(repeatable && work.attempt == 0 ? kAhead : kThreads)->second;
+  const auto own = pools_.find(repeatable && work.attempt == 0 ? kAhead : kThreads);
+  PAWL_ASSERT(own != pools_.end(), "there is a pool for work that names none", work.name);
+  return own->second;
 }
 
 /// Starts, repeats or stops a piece of work whose record has changed from `older`, null where it is new.
 void EngineCore::act_on_work(const InstanceId& id, std::uint16_t machine, const WorkRecord* older,
                              const WorkRecord& work) {
   const WorkKey key{id, work.number};
+  PAWL_ASSERT(older == nullptr || (older->number == work.number && older->attempt <= work.attempt),
+              "the attempts at a piece of work only grow", work.number, work.attempt);
   if (work.attempt > (older != nullptr ? older->attempt : 0)) {
     start_work(id, machine, work);
   } else if (work.not_before && (older == nullptr || !older->not_before)) {
@@ -86,14 +92,19 @@ void EngineCore::reserve_permits(Batch& batch, Draft& draft, const Change& chang
     const auto& queue = *draft.extras.queue;
     const WorkKey key{draft.id, kQueue};
     const std::lock_guard lock(pools_mutex_);
-    auto& pool = pools_.find(queue.pool)->second;
+    const auto found = pools_.find(queue.pool);
+    PAWL_ASSERT(found != pools_.end(), "a line that is entered is that of a pool", queue.pool);
+    auto& pool = found->second;
     // Refused where it stands there already, because it left in this same batch: it keeps its place.
     if (pool.held(HolderName(key).view()) == 0 && pool.request(HolderName(key).view(), 1, 1, queue.priority))
       batch.reserved.push_back(key);
   }
   if (change.new_work.empty() || !may_work(draft.id, draft.extras.queue)) return;
   for (const auto number : change.new_work) {
-    auto& work = *std::ranges::find(draft.extras.work, number, &WorkRecord::number);
+    const auto found = std::ranges::find(draft.extras.work, number, &WorkRecord::number);
+    PAWL_ASSERT(found != draft.extras.work.end() && found->attempt == 0,
+                "new work is in its record and has not begun", number);
+    auto& work = *found;
     if (is_leased(draft.machine, work.name)) continue;
     const WorkKey key{draft.id, number};
     const std::lock_guard lock(pools_mutex_);
@@ -110,6 +121,8 @@ void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const W
   const WorkKey key{id, work.number};
   const auto* handler = handler_of(machine, work.name);
   PAWL_ASSERT(handler != nullptr, "an attempt begins only where there is a handler", work.name);
+  PAWL_ASSERT(work.attempt > 0 && !running_.contains(key), "a piece of work runs once at a time", work.number,
+              work.attempt);
   const auto& head = *heads_.find(id);
   auto data = head.data;
   if (!data) {
@@ -150,13 +163,14 @@ void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const W
     if (!submitted) return work_returned(key, machine, work.attempt, fail(submitted.error()));
     running.stop = *std::move(submitted);
   }
-  running_.insert_or_assign(key, std::move(running));
+  running_.emplace(key, std::move(running));
   running_count_ = running_.size();
   watch_ownership();
 }
 
 /// The attempt is recorded, but what it needs cannot be read at present.
 void EngineCore::start_later(const WorkKey& key, std::uint16_t machine, std::uint32_t attempt) {
+  PAWL_ASSERT(attempt > 0, "only an attempt that is recorded is made later", key.second);
   lane_->after(kPause, [this, key, machine, attempt] {
     const auto* work = find_work(heads_.find(key.first), key.second);
     if (work == nullptr || work->attempt != attempt || work->not_before || running_.contains(key)) return;
@@ -183,6 +197,7 @@ Result<Reply> EngineCore::run_handler(const WorkHandler& run, const WorkContext&
 void EngineCore::limit_time(const WorkKey& key, std::uint32_t attempt, Duration timeout) {
   const auto found = running_.find(key);
   if (found == running_.end() || found->second.attempt != attempt) return;
+  PAWL_ASSERT(!found->second.timeout, "the time of an attempt is limited once", key.second, attempt);
   found->second.timeout = lane_->after(timeout, [this, key, attempt] { work_timed_out(key, attempt); });
 }
 
@@ -195,6 +210,7 @@ void EngineCore::work_timed_out(WorkKey key, std::uint32_t attempt) {
     return work_returned(key, heads_.find(key.first)->machine, attempt,
                          fail(Code::timed_out, fmt::format("attempt {} took too long", attempt)));
   }
+  PAWL_ASSERT(!found->second.timed_out, "the time of an attempt is over once", key.second, attempt);
   found->second.timed_out = true;
   found->second.stop.request_stop();
   found->second.timeout = lane_->after(kGrace, [this, key, attempt] { work_overdue(key, attempt); });
@@ -206,6 +222,8 @@ void EngineCore::work_timed_out(WorkKey key, std::uint32_t attempt) {
 void EngineCore::work_overdue(WorkKey key, std::uint32_t attempt) {
   const auto found = running_.find(key);
   if (found == running_.end() || found->second.attempt != attempt) return;
+  PAWL_ASSERT(found->second.timed_out && !found->second.abandoned,
+              "an attempt is given up once, and after it was asked to stop", key.second, attempt);
   found->second.timeout.reset();
   found->second.abandoned = true;
   const auto* head = heads_.find(key.first);
@@ -226,12 +244,15 @@ void EngineCore::work_overdue(WorkKey key, std::uint32_t attempt) {
 }
 
 void EngineCore::replace_threads(std::ptrdiff_t more) {
+  PAWL_ASSERT(more >= 0 || replaced_ >= static_cast<std::size_t>(-more),
+              "no more threads go than have replaced others", replaced_);
   replaced_ += static_cast<std::size_t>(more);
   workers_->resize(std::max<std::size_t>(options_.workers, 1) + replaced_);
 }
 
 /// Leaves what a handler has returned to the lane, which takes what several have returned at once.
 void EngineCore::hand_back(Returned returned) {
+  PAWL_ASSERT(returned.attempt > 0, "what returns had begun", returned.key.second);
   const std::lock_guard lock(queue_mutex_);
   if (stopped_) return;
   returned_.push_back(std::move(returned));
@@ -239,6 +260,7 @@ void EngineCore::hand_back(Returned returned) {
 }
 
 void EngineCore::take_returned() {
+  PAWL_ASSERT(taken_back_.empty(), "what has returned is taken once", taken_back_.size());
   {
     const std::lock_guard lock(queue_mutex_);
     taken_back_.swap(returned_);
@@ -267,6 +289,8 @@ void EngineCore::work_returned(WorkKey key, std::uint16_t machine, std::uint32_t
   }
   forget_permits(std::span(&key, 1));
   const auto* work = find_work(heads_.find(key.first), key.second);
+  PAWL_ASSERT(work == nullptr || work->attempt >= attempt, "an attempt that returns was recorded", key.second,
+              attempt);
   if (work == nullptr || abandoned) {
     // Cancelled meanwhile, or given up: what it returns is dropped.
     if (work != nullptr && again) request_permit(key, machine, work->name);
@@ -317,6 +341,7 @@ Done EngineCore::fail_if_refused(WorkKey key, std::uint16_t machine, std::uint32
 /// The next attempt, or the end of the work.
 void EngineCore::attempt_failed(const WorkKey& key, std::uint16_t machine, const WorkRecord& work,
                                 Error error, Done done) {
+  PAWL_ASSERT(work.number == key.second, "the attempt that failed is one at this work", work.number);
   const auto* handler = handler_of(machine, work.name);
   if (work.stop && error.code() != Code::cancelled)
     error = Error(Code::cancelled, fmt::format("stopped while it failed: {}", error.to_string()));
@@ -336,6 +361,7 @@ void EngineCore::attempt_failed(const WorkKey& key, std::uint16_t machine, const
 
 /// The work is to end: a running attempt is asked to, unless it may go on; without one it ends now.
 void EngineCore::stop_work(const WorkKey& key, std::uint16_t machine, const WorkRecord& work) {
+  PAWL_ASSERT(work.stop && work.number == key.second, "only work that is to end is stopped", work.number);
   const auto running = running_.find(key);
   if (running != running_.end() && !running->second.abandoned) {
     if (work.stop == WorkStop::now) running->second.stop.request_stop();
@@ -363,6 +389,7 @@ void EngineCore::work_gone(const WorkKey& key) {
 }
 
 void EngineCore::retry_later(const InstanceId& id, std::uint16_t machine, const WorkRecord& work) {
+  PAWL_ASSERT(work.not_before && work.attempt > 0, "only what has failed is tried again", work.number);
   // A clock that was set back must not make anybody wait longer than was asked for.
   auto wait = std::max(*work.not_before - runtime_.now(), Duration::zero());
   if (work.failed_at) wait = std::min(wait, *work.not_before - *work.failed_at);
@@ -384,6 +411,7 @@ void EngineCore::request_permit(const WorkKey& key, std::uint16_t machine, const
   if (is_leased(machine, name)) return offer(key, machine, name);
   const auto* work = find_work(heads_.find(key.first), key.second);
   if (work == nullptr) return;
+  PAWL_ASSERT(work->name == name, "a permit is for the work that is recorded", name, work->name);
   PermitChanges changes;
   {
     const std::lock_guard lock(pools_mutex_);
@@ -419,6 +447,7 @@ void EngineCore::forget_permits(std::span<const WorkKey> keys, Pools which) {
 void EngineCore::granted(const PermitChanges& changes) {
   for (const auto& change : changes) {
     if (change.kind != PermitChange::Kind::grant) continue;
+    PAWL_ASSERT(change.permits == 1, "a piece of work gets one permit", change.permits);
     const auto key = key_of(change.holder);
     if (key.second == kQueue) {
       // Later, because its head may be of the batch that is still open.
@@ -471,6 +500,7 @@ void EngineCore::enter_queue(const InstanceId& id, const QueueRecord& queue) {
 }
 
 void EngineCore::begin_attempt(const WorkKey& key) {
+  PAWL_ASSERT(key.second != kQueue, "a place in a line is not a piece of work");
   // No head yet: the instance was created in the batch that is still open. It will be there by then.
   const auto* head = heads_.find(key.first);
   const auto* work = find_work(head, key.second);
