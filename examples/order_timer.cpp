@@ -73,5 +73,5 @@ int main() {
   }
 }
 
-// prints: small is paid after 1 min: {"cents":42,"receipt":"order/small#2048"}
+// prints: small is paid after 1 min: {"cents":42,"receipt":"order/small#1893456000000003"}
 // prints: large is expired after 30 min: {"cents":9900,"receipt":""}
