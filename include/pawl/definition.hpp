@@ -72,6 +72,7 @@ class Definition {
   bool generations = false;
   /// Who begins and changes its instances, where nobody else may, for people; empty: anybody.
   std::string steered_by;
+  Readers readers = Readers::viewers;  ///< who sees data and payloads; see `Machine::confidential`
   /// Reads data of the newest schema and writes it back, with defaults filled in.
   Result<std::string> (*normalise)(std::string_view data) = nullptr;
   std::vector<Result<std::string> (*)(std::string_view data)>
@@ -209,6 +210,7 @@ Definition define() {
   made.schema = MachineOf<M>::kSchema;
   made.endless = M.traits.endless;
   made.generations = M.traits.generations;
+  made.readers = M.traits.readers;
   made.normalise = [](std::string_view text) -> Result<std::string> {
     PAWL_TRY(const auto data, decode<DataOf<M>>(text));
     return encode(data);

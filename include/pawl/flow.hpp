@@ -38,6 +38,7 @@
 
 #include "pawl/codec.hpp"
 #include "pawl/error.hpp"
+#include "pawl/machine.hpp"
 #include "pawl/retry.hpp"
 #include "pawl/run.hpp"
 #include "pawl/sql.hpp"
@@ -178,6 +179,7 @@ struct FlowDefinition {
   std::vector<std::string> former_names{};
   std::vector<StepDefinition> steps{};  ///< finalizers last
   std::vector<Former> former_steps{};
+  Readers readers = Readers::viewers;  ///< who sees requests, responses and error texts through the API
   std::function<Result<void>(std::string_view json)> check_request{};
   std::function<Result<void>(std::string_view json)> check_response{};
   std::vector<Error> problems{};
@@ -260,6 +262,13 @@ class FlowBuilder {
       function(request, upstream);
       return {};
     };
+    return std::move(*this);
+  }
+
+  /// Requests, responses and error texts hold secrets, and are shown to these only. Whoever claims a step
+  /// gets its request, so claims need the same role.
+  FlowBuilder confidential(Readers readers = Readers::operators) && {
+    made_.readers = readers;
     return std::move(*this);
   }
 

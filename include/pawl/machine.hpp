@@ -37,6 +37,10 @@ namespace pawl {
 
 class Effects;
 
+/// Who sees the data of a machine's instances and the payloads of its events through the API: this role and
+/// those above it. Others see that an instance is there, and its state.
+enum class Readers : std::uint8_t { viewers, operators, admins };
+
 /// A guard, to be given with a transition.
 template <class Guard>
 struct When {};
@@ -153,6 +157,7 @@ struct Traits {
   StateSet terminal{};
   bool endless = false;
   bool generations = false;
+  Readers readers = Readers::viewers;
   Bounded<std::string_view, kMaxTexts> former_names{};
   Bounded<StateText<S>, kMaxTexts> state_names{};
   Bounded<StateText<S>, kMaxTexts> former_states{};
@@ -246,6 +251,13 @@ class Machine<S, D, detail::List<Es...>, detail::List<Rs...>, detail::List<Us...
   consteval auto generations() const {
     auto copy = *this;
     copy.traits.generations = true;
+    return copy;
+  }
+
+  /// Data and payloads hold secrets, and are shown to these only.
+  consteval auto confidential(Readers readers = Readers::operators) const {
+    auto copy = *this;
+    copy.traits.readers = readers;
     return copy;
   }
 

@@ -93,7 +93,7 @@ class StoreFeed final : public Feed {
         continue;
       }
       JsonWriter out;
-      server::write_event(out, event);
+      server::write_event(out, event, true);
       PAWL_TRY(auto text, out.take());
       wanted.push_back(std::move(text));
     }
@@ -240,7 +240,7 @@ Result<JsonDocument> StoreSource::instances(const InstanceQuery& query) {
   out.begin_object().key("instances").begin_array();
   for (auto instance = first; instance != last; ++instance) {
     PAWL_CHECK(fill_data(*instance));
-    server::write_instance(out, *instance, nullptr);
+    server::write_instance(out, *instance, nullptr, http::Role::admin);
   }
   out.end_array();
   if (last != found.end()) out.key("next").string(list_cursor(*(last - 1)));
@@ -252,7 +252,7 @@ Result<JsonDocument> StoreSource::instance(const std::string& machine, const std
   PAWL_TRY(auto found, find(machine, key));
   PAWL_CHECK(fill_data(found));
   JsonWriter out;
-  server::write_instance(out, found, nullptr);
+  server::write_instance(out, found, nullptr, http::Role::admin);
   return document(out);
 }
 
@@ -265,7 +265,7 @@ Result<JsonDocument> StoreSource::history(const std::string& machine, const std:
   const bool truncated = rest != 0 && rest <= store_->info().horizon;
   JsonWriter out;
   out.begin_object().key("events").begin_array();
-  for (auto& entry : entries) server::write_event(out, event_of(std::move(entry), key));
+  for (auto& entry : entries) server::write_event(out, event_of(std::move(entry), key), true);
   out.end_array().key("truncated").boolean(truncated);
   if (rest != 0 && !truncated) out.key("next").integer(last);
   out.end_object();

@@ -365,6 +365,7 @@ void FlowsCore::add_machines(Machines& machines) {
     auto definition = define<run>();
     definition.name = name;
     definition.former_names = flow->former_names;
+    definition.readers = flow->readers;
     definition.steered_by = fmt::format("/v1/flows/{}/runs", name);
     machines.add(std::move(definition));
     machines.add_work(name, std::string(kWatch), watch_work());

@@ -15,21 +15,33 @@ namespace {
 constexpr std::size_t kPage = 256;
 constexpr std::size_t kPiece = std::size_t{256} << 10;  // what one write takes, about
 
-}  // namespace
-
-Frame::Frame(LogEvent entry)
-    : seq(entry.seq), bytes(512 + entry.payload.size() + entry.data.size()), event(std::move(entry)) {}
-
-void Frame::render() {
-  if (!text.empty()) return;
+std::string frame_text(const LogEvent& event, bool visible) {
   JsonWriter out;
-  write_event(out, event);
+  write_event(out, event, visible);
   auto json = out.take().value_or("{}");
   // Between the tokens of a JSON text a blank is as good as a line break, which would end the event.
   std::ranges::replace_if(json, [](char byte) { return byte == '\n' || byte == '\r'; }, ' ');
-  text = "id: " + event.cursor + "\nevent: " + event.kind + "\ndata: " + json + "\n\n";
+  return "id: " + event.cursor + "\nevent: " + event.kind + "\ndata: " + json + "\n\n";
+}
+
+}  // namespace
+
+Frame::Frame(LogEvent entry, const Engine& engine)
+    : seq(entry.seq),
+      bytes(512 + entry.payload.size() + entry.data.size()),
+      event(std::move(entry)),
+      definition(engine.definition(event.machine)) {}
+
+void Frame::render() {
+  if (!text.empty()) return;
+  text = frame_text(event, true);
+  if (!sees_data(http::Role::viewer, definition)) redacted = frame_text(event, false);
   event.payload = {};
   event.data = {};
+}
+
+const std::string& Frame::text_for(http::Role role) const {
+  return sees_data(role, definition) ? text : redacted;
 }
 
 FeedStream::FeedStream(Hub& hub, FeedFilter filter, Subscription missed, std::size_t limit)
@@ -60,8 +72,9 @@ bool FeedStream::take(std::string& out) {
     // Who loses the connection before the first entry can go on from here, too.
     if (!std::exchange(greeted_, true)) fmt::format_to(std::back_inserter(out), "id: {}\n\n", cursor_);
     while (!waiting_.empty() && out.size() < kPiece) {
-      out += waiting_.front()->text;
-      bytes_ -= waiting_.front()->text.size();
+      const auto& text = waiting_.front()->text_for(filter_.role);
+      out += text;
+      bytes_ -= text.size();
       cursor_ = waiting_.front()->event.cursor;
       passed_.clear();
       waiting_.pop_front();
@@ -116,7 +129,8 @@ FeedStream::Pushed FeedStream::push_locked(const FramePtr& frame) {
     passed_ = frame->event.cursor;
     return Pushed::unwanted;
   }
-  if (bytes_ + frame->text.size() > limit_ && !waiting_.empty()) {
+  const auto size = frame->text_for(filter_.role).size();
+  if (bytes_ + size > limit_ && !waiting_.empty()) {
     waiting_.clear();
     bytes_ = 0;
     end_ = Error(Code::subscriber_lagged,
@@ -125,7 +139,7 @@ FeedStream::Pushed FeedStream::push_locked(const FramePtr& frame) {
     return Pushed::lagged;
   }
   waiting_.push_back(frame);
-  bytes_ += frame->text.size();
+  bytes_ += size;
   notify();
   return Pushed::kept;
 }
@@ -159,11 +173,11 @@ void FeedStream::read_missed(Hub& hub, Engine& engine) {
       for (auto& event : *events) {
         position = event.seq;
         // The bound is on what waits, so a page that does not fit is not a reader's fault.
-        const auto frame = std::make_shared<Frame>(std::move(event));
+        const auto frame = std::make_shared<Frame>(std::move(event), engine);
         if (filter_.wants(frame->event)) {
           frame->render();
           waiting_.push_back(frame);
-          bytes_ += frame->text.size();
+          bytes_ += frame->text_for(filter_.role).size();
         } else {
           passed_ = frame->event.cursor;
         }

@@ -27,9 +27,15 @@ Result<Duration> check_wait(Duration wait, std::string_view what) {
               fmt::format("{} is from 0s to {}, not {}", what, to_string(kLongestWait), to_string(wait)));
 }
 
-Result<http::Response> run_response(const Run& run, int status) {
+bool sees_runs(http::Role role, const Flows& flows, std::string_view flow) {
+  const auto all = flows.flows();
+  const auto found = std::ranges::find(all, flow, &FlowDefinition::name);
+  return sees_data(role, found == all.end() ? Readers::admins : (*found)->readers);
+}
+
+Result<http::Response> run_response(const Run& run, const Flows& flows, http::Role role, int status) {
   JsonWriter out;
-  write_run(out, run);
+  write_run(out, run, sees_runs(role, flows, run.flow));
   PAWL_TRY(auto response, http::json(out.take(), status));
   if (status == 201) {
     response.headers.emplace_back(

@@ -22,7 +22,16 @@ Result<const FlowDefinition*> find_flow(const Flows& flows, const http::Request&
 /// From nothing to `kLongestWait`. Error: `invalid_argument`, with what it is called.
 Result<Duration> check_wait(Duration wait, std::string_view what);
 
-Result<http::Response> run_response(const Run& run, int status = 200);
+/// Whether the role sees requests, responses and error texts of this flow's runs.
+bool sees_runs(http::Role role, const Flows& flows, std::string_view flow);
+
+/// As the role sees it.
+Result<http::Response> run_response(const Run& run, const Flows& flows, http::Role role, int status = 200);
+
+/// Writes a run on the thread that sends it; see `later`.
+inline auto run_writer(const Flows& flows, http::Role role) {
+  return [&flows, role](const Run& run, int status) { return run_response(run, flows, role, status); };
+}
 
 /// An answer that is written where it is sent, not on the engine's own thread.
 template <class Value, class Write>

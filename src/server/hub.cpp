@@ -214,7 +214,7 @@ void Hub::hand_out(std::vector<LogEvent> events) {
   {
     const std::lock_guard lock(mutex_);
     for (auto& event : events) {
-      frames.push_back(std::make_shared<Frame>(std::move(event)));
+      frames.push_back(std::make_shared<Frame>(std::move(event), engine_));
       visit_places(frames.back()->event, [&](Streams&) { wanted.push_back(frames.back()); });
     }
   }

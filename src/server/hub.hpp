@@ -29,20 +29,25 @@ struct FeedFilter {
   std::string key{};  // needs a machine
   std::string state{};
   std::string kind{};
+  http::Role role = http::Role::viewer;  // of the reader
 
   bool wants(const LogEvent& event) const;
 };
 
 /// One entry as it is sent. Shared by all streams it goes to, and not changed any more once it went to one.
 struct Frame {
-  explicit Frame(LogEvent entry);
-  /// Writes the text, where that has not been done: most entries are wanted by nobody.
+  Frame(LogEvent entry, const Engine& engine);
+  /// Writes the texts, where that has not been done: most entries are wanted by nobody.
   void render();
+  /// A whole server-sent event, as this role sees it.
+  const std::string& text_for(http::Role role) const;
 
   std::int64_t seq = 0;
   std::size_t bytes = 0;  // what it needs in memory, about
   LogEvent event;         // payload and data are moved into the text
-  std::string text;       // a whole server-sent event
+  const Definition* definition;
+  std::string text;
+  std::string redacted;  // for those who do not see payload and data; empty where everybody does
 };
 using FramePtr = std::shared_ptr<Frame>;
 

@@ -20,14 +20,35 @@ void write_legal(JsonWriter& out, const Instance& instance, const Definition* de
 
 }  // namespace
 
-void write_instance(JsonWriter& out, const Instance& instance, const Definition* definition) {
+bool sees_data(http::Role role, Readers readers) {
+  switch (readers) {
+    case Readers::viewers:
+      return role >= http::Role::viewer;
+    case Readers::operators:
+      return role >= http::Role::operator_;
+    case Readers::admins:
+      break;
+  }
+  return role >= http::Role::admin;
+}
+
+bool sees_data(http::Role role, const Definition* definition) {
+  return sees_data(role, definition == nullptr ? Readers::admins : definition->readers);
+}
+
+void write_instance(JsonWriter& out, const Instance& instance, const Definition* definition,
+                    http::Role role) {
   out.begin_object().field("machine").string(instance.machine).field("key").string(instance.key);
   out.field("id").string(instance.id.to_string()).field("state").string(instance.state);
   out.field("finished").boolean(instance.finished).field("version").integer(instance.version);
   out.field("generation").integer(instance.generation).field("seq").integer(instance.seq);
   if (!instance.partition.empty()) out.field("partition").string(instance.partition);
   out.field("created_at").string(to_string(instance.created_at)).field("at").string(to_string(instance.at));
-  out.field("data").splice(instance.data.empty() ? "null" : instance.data);
+  if (sees_data(role, definition)) {
+    out.field("data").splice(instance.data.empty() ? "null" : instance.data);
+  } else {
+    out.field("data").string(kConfidential).field("redacted").boolean(true);
+  }
   write_legal(out, instance, definition);
   out.field("timers").begin_array();
   for (const auto& timer : instance.timers) {
@@ -44,15 +65,24 @@ void write_instance(JsonWriter& out, const Instance& instance, const Definition*
   out.end_array().end_object();
 }
 
-void write_event(JsonWriter& out, const LogEvent& event) {
+void write_event(JsonWriter& out, const LogEvent& event, bool visible) {
   out.begin_object().field("seq").integer(event.seq).field("cursor").string(event.cursor);
   out.field("at").string(to_string(event.at)).field("kind").string(event.kind);
   out.field("machine").string(event.machine).field("key").string(event.key);
   out.field("id").string(event.id.to_string()).field("event").string(event.event);
-  if (!event.payload.empty()) out.field("payload").splice(event.payload);
+  const auto write_value = [&](std::string_view name, const std::string& value) {
+    if (value.empty()) return;
+    if (visible) {
+      out.field(name).splice(value);
+    } else {
+      out.field(name).string(kConfidential);
+    }
+  };
+  write_value("payload", event.payload);
   out.field("state").string(event.state).field("finished").boolean(event.finished);
   out.field("version").integer(event.version).field("generation").integer(event.generation);
-  if (!event.data.empty()) out.field("data").splice(event.data);
+  write_value("data", event.data);
+  if (!visible) out.field("redacted").boolean(true);
   out.end_object();
 }
 
@@ -69,9 +99,9 @@ void write_machine(JsonWriter& out, const Definition& definition,
 }
 
 /// Weak, because the same instance may be sent compressed or not.
-std::string etag(const Instance& instance) {
+std::string etag(const Instance& instance, bool visible) {
   return "W/\"" + std::to_string(instance.generation) + '.' + std::to_string(instance.version) + '.' +
-         std::to_string(instance.seq) + '"';
+         std::to_string(instance.seq) + (visible ? "\"" : ".redacted\"");
 }
 
 }  // namespace pawl::server

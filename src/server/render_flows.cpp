@@ -46,35 +46,44 @@ std::string_view or_null(const std::string& json) {
 
 }  // namespace
 
-void write_run(JsonWriter& out, const Run& run) {
+void write_run(JsonWriter& out, const Run& run, bool visible) {
+  // An error or a progress may quote the request.
+  const auto text_of = [visible](const std::string& text) {
+    return visible ? std::string_view(text) : kConfidential;
+  };
   out.begin_object().field("flow").string(run.flow).field("id").string(run.id).field("run").string(run.run);
   out.field("state").string(enum_name(run.state)).field("status").string(run.status);
   out.field("finished").boolean(run.finished).field("generation").integer(run.generation);
   out.field("step").string(run.step).field("attempt").integer(std::int64_t{run.attempt});
-  out.field("request").splice(or_null(run.request)).field("response").splice(or_null(run.response));
-  if (!run.error.empty()) out.field("error").string(run.error);
+  if (visible) {
+    out.field("request").splice(or_null(run.request)).field("response").splice(or_null(run.response));
+  } else {
+    out.field("request").string(kConfidential).field("response").string(kConfidential);
+    out.field("redacted").boolean(true);
+  }
+  if (!run.error.empty()) out.field("error").string(text_of(run.error));
   if (run.kind) out.field("kind").string(enum_name(*run.kind));
   if (run.next_attempt) out.field("next_attempt").string(to_string(*run.next_attempt));
   if (run.plan) write_plan(out, *run.plan);
   if (run.family) write_family(out, *run.family);
   if (!run.cleanup_errors.empty()) {
     out.field("cleanup_errors").begin_array();
-    for (const auto& error : run.cleanup_errors) out.string(error);
+    for (const auto& error : run.cleanup_errors) out.string(text_of(error));
     out.end_array();
   }
   if (run.progress) out.field("progress").number(*run.progress);
-  if (!run.progress_text.empty()) out.field("progress_text").string(run.progress_text);
+  if (!run.progress_text.empty()) out.field("progress_text").string(text_of(run.progress_text));
   out.field("created_at").string(to_string(run.created_at)).field("at").string(to_string(run.at));
   if (run.attached) out.field("attached").boolean(true);
   out.end_object();
 }
 
-void write_span(JsonWriter& out, const RunSpan& span) {
+void write_span(JsonWriter& out, const RunSpan& span, bool visible) {
   out.begin_object().field("kind").string(enum_name(span.kind)).field("step").string(span.step);
   out.field("attempt").integer(std::int64_t{span.attempt}).field("from").string(to_string(span.from));
   if (span.to) out.field("to").string(to_string(*span.to));
   out.field("outcome").string(span.outcome);
-  if (!span.error.empty()) out.field("error").string(span.error);
+  if (!span.error.empty()) out.field("error").string(visible ? std::string_view(span.error) : kConfidential);
   out.end_object();
 }
 

@@ -86,34 +86,36 @@ bool comes_after_another(const http::Request& request) {
 }
 
 /// A run that has begun, as the answer: now, or once it has ended or the time is over.
-void answer_start(Flows& flows, Run run, std::optional<Duration> wait, http::Reply reply) {
+void answer_start(Flows& flows, Run run, std::optional<Duration> wait, http::Role role, http::Reply reply) {
   const int status = run.attached ? 200 : 201;
-  if (!wait || run.finished) return reply(later(status, std::move(run), run_response));
+  if (!wait || run.finished) return reply(later(status, std::move(run), run_writer(flows, role)));
   const auto flow = run.flow;
   const auto id = run.id;
-  flows.wait(flow, id, wait,
-             [&flows, status, run = std::move(run), reply = std::move(reply)](Result<Run> ended) mutable {
-               if (ended) {
-                 ended->attached = run.attached;
-                 return reply(later(200, *std::move(ended), run_response));
-               }
-               if (ended.error().code() != Code::timed_out) return reply(fail(std::move(ended).error()));
-               auto present = flows.get(run.flow, run.id);
-               if (!present) return reply(fail(std::move(present).error()));
-               present->attached = run.attached;
-               reply(later(status, *std::move(present), run_response));
-             });
+  flows.wait(
+      flow, id, wait,
+      [&flows, status, role, run = std::move(run), reply = std::move(reply)](Result<Run> ended) mutable {
+        if (ended) {
+          ended->attached = run.attached;
+          return reply(later(200, *std::move(ended), run_writer(flows, role)));
+        }
+        if (ended.error().code() != Code::timed_out) return reply(fail(std::move(ended).error()));
+        auto present = flows.get(run.flow, run.id);
+        if (!present) return reply(fail(std::move(present).error()));
+        present->attached = run.attached;
+        reply(later(status, *std::move(present), run_writer(flows, role)));
+      });
 }
 
 void start_run(Flows& flows, Waits& waits, const http::Request& request, http::Reply reply) {
   auto start = parse_start(flows, request);
   if (!start) return reply(fail(std::move(start).error()));
   if (start->wait) reply = waits.hold(std::move(reply));
-  flows.start(start->flow, std::move(start->request), std::move(start->options),
-              [&flows, wait = start->wait, reply = std::move(reply)](Result<Run> run) mutable {
-                if (!run) return reply(fail(std::move(run).error()));
-                answer_start(flows, *std::move(run), wait, std::move(reply));
-              });
+  flows.start(
+      start->flow, std::move(start->request), std::move(start->options),
+      [&flows, wait = start->wait, role = request.role, reply = std::move(reply)](Result<Run> run) mutable {
+        if (!run) return reply(fail(std::move(run).error()));
+        answer_start(flows, *std::move(run), wait, role, std::move(reply));
+      });
 }
 
 }  // namespace

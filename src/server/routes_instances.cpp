@@ -15,11 +15,13 @@ namespace {
 
 constexpr std::size_t kMostPage = 1000;
 
-Result<http::Response> instance_response(const Engine& engine, const Instance& instance, int status) {
+Result<http::Response> instance_response(const Engine& engine, const Instance& instance, http::Role role,
+                                         int status) {
+  const auto* definition = engine.definition(instance.machine);
   JsonWriter out;
-  write_instance(out, instance, engine.definition(instance.machine));
+  write_instance(out, instance, definition, role);
   PAWL_TRY(auto response, http::json(out.take(), status));
-  response.headers.emplace_back("ETag", etag(instance));
+  response.headers.emplace_back("ETag", etag(instance, sees_data(role, definition)));
   if (status == 201) {
     response.headers.emplace_back("Location",
                                   fmt::format("/v1/instances/{}/{}", http::encode_percent(instance.machine),
@@ -30,10 +32,11 @@ Result<http::Response> instance_response(const Engine& engine, const Instance& i
 
 Result<http::Response> get_instance(const Engine& engine, const http::Request& request) {
   PAWL_TRY(const auto instance, engine.read(request.parameter("machine"), request.parameter("key")));
-  if (request.header("If-None-Match") == etag(instance)) {
-    return http::Response{.status = 304, .headers = {{"ETag", etag(instance)}}};
+  const auto tag = etag(instance, sees_data(request.role, engine.definition(instance.machine)));
+  if (request.header("If-None-Match") == tag) {
+    return http::Response{.status = 304, .headers = {{"ETag", tag}}};
   }
-  PAWL_TRY(auto response, instance_response(engine, instance, 200));
+  PAWL_TRY(auto response, instance_response(engine, instance, request.role, 200));
   response.headers.emplace_back("Cache-Control", "no-cache");
   return response;
 }
@@ -61,7 +64,7 @@ Result<http::Response> list_instances(const Engine& engine, const http::Request&
   out.begin_object().key("instances").begin_array();
   for (const auto& instance : page.instances) {
     if (instance.machine.starts_with(http::kPrivateMachines)) continue;
-    write_instance(out, instance, engine.definition(instance.machine));
+    write_instance(out, instance, engine.definition(instance.machine), request.role);
   }
   out.end_array();
   if (!page.next.empty()) out.key("next").string(page.next);
@@ -76,7 +79,8 @@ Result<http::Response> get_history(const Engine& engine, const http::Request& re
            engine.history(request.parameter("machine"), request.parameter("key"), before, limit));
   JsonWriter out;
   out.begin_object().key("events").begin_array();
-  for (const auto& event : history.events) write_event(out, event);
+  const bool visible = sees_data(request.role, engine.definition(request.parameter("machine")));
+  for (const auto& event : history.events) write_event(out, event, visible);
   out.end_array().key("truncated").boolean(history.truncated);
   if (history.next != 0) out.key("next").integer(history.next);
   out.end_object();
@@ -85,10 +89,20 @@ Result<http::Response> get_history(const Engine& engine, const http::Request& re
 
 Result<http::Response> get_ephemerals(const Engine& engine, const http::Request& request) {
   PAWL_TRY(const auto values, engine.ephemerals(request.parameter("machine"), request.parameter("key")));
+  const bool visible = sees_data(request.role, engine.definition(request.parameter("machine")));
   JsonWriter out;
   out.begin_object().key("values").begin_object();
-  for (const auto& [name, value] : values) out.key(name).embed(value);
-  out.end_object().end_object();
+  for (const auto& [name, value] : values) {
+    out.key(name);
+    if (visible) {
+      out.embed(value);
+    } else {
+      out.string(kConfidential);
+    }
+  }
+  out.end_object();
+  if (!visible) out.key("redacted").boolean(true);
+  out.end_object();
   return http::json(out.take());
 }
 
@@ -96,14 +110,14 @@ Result<http::Response> get_ephemerals(const Engine& engine, const http::Request&
 /// alone need not wake that thread.
 void commit(Engine& engine, const http::Request& request, Transaction transaction, int status,
             http::Reply reply) {
-  auto done = [&engine, status, event = transaction.operations().front().event,
+  auto done = [&engine, status, role = request.role, event = transaction.operations().front().event,
                reply = std::move(reply)](Result<std::vector<Instance>> outcome) mutable {
     if (!outcome) return reply(fail(std::move(outcome).error()));
     http::Response response{.status = status};
     response.audit = {{"key", outcome->front().key}, {"seq", std::to_string(outcome->front().seq)}};
     if (!event.empty()) response.audit.emplace_back("event", std::move(event));
-    response.finish = [&engine, status, instance = std::move(outcome->front())](http::Response& made) {
-      auto written = instance_response(engine, instance, status);
+    response.finish = [&engine, status, role, instance = std::move(outcome->front())](http::Response& made) {
+      auto written = instance_response(engine, instance, role, status);
       made = written ? *std::move(written) : to_response(written.error());
     };
     reply(std::move(response));

@@ -39,6 +39,13 @@ struct Claim {
 
 Result<Claim> parse_claim(const Flows& flows, const http::Request& request) {
   PAWL_TRY(const auto* flow, find_flow(flows, request));
+  if (!sees_data(request.role, flow->readers)) {
+    return fail(
+        Code::forbidden,
+        fmt::format("a claim gets the request of a run, which in the flow \"{}\" only administrators see",
+                    flow->name),
+        {{"needs", std::string(name(http::Role::admin))}});
+  }
   PAWL_TRY(const auto body, Body::parse(request, {"steps", "wait", "worker"}));
   Claim claim{.flow = flow->name, .steps = {}};
   PAWL_TRY(claim.steps, body.texts("steps"));

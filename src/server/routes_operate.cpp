@@ -89,7 +89,8 @@ Result<http::Response> open_events(Hub& hub, const http::Request& request) {
   FeedFilter filter{.machine = request.parameter("machine"),
                     .key = request.parameter("key"),
                     .state = request.parameter("state"),
-                    .kind = request.parameter("kind")};
+                    .kind = request.parameter("kind"),
+                    .role = request.role};
   if (!filter.key.empty() && filter.machine.empty()) {
     return fail(Code::invalid_argument, "the parameter \"key\" needs the parameter \"machine\"");
   }

@@ -40,7 +40,7 @@ Result<http::Response> list_runs(const Flows& flows, const http::Request& reques
   PAWL_TRY(const auto page, flows.list(query));
   JsonWriter out;
   out.begin_object().key("runs").begin_array();
-  for (const auto& run : page.runs) write_run(out, run);
+  for (const auto& run : page.runs) write_run(out, run, sees_runs(request.role, flows, run.flow));
   out.end_array();
   if (!page.next.empty()) out.key("next").string(page.next);
   out.end_object();
@@ -49,13 +49,13 @@ Result<http::Response> list_runs(const Flows& flows, const http::Request& reques
 
 Result<http::Response> find_run(const Flows& flows, const http::Request& request) {
   PAWL_TRY(const auto run, flows.find(request.parameter("run")));
-  return run_response(run);
+  return run_response(run, flows, request.role);
 }
 
 Result<http::Response> get_run(const Flows& flows, const http::Request& request) {
   PAWL_TRY(const auto* flow, find_flow(flows, request));
   PAWL_TRY(const auto run, flows.get(flow->name, request.parameter("id")));
-  return run_response(run);
+  return run_response(run, flows, request.role);
 }
 
 Result<http::Response> get_timeline(const Flows& flows, const http::Request& request) {
@@ -63,9 +63,10 @@ Result<http::Response> get_timeline(const Flows& flows, const http::Request& req
   PAWL_TRY(const auto timeline, flows.timeline(flow->name, request.parameter("id")));
   JsonWriter out;
   out.begin_object().key("run");
-  write_run(out, timeline.run);
+  const bool visible = sees_runs(request.role, flows, flow->name);
+  write_run(out, timeline.run, visible);
   out.key("spans").begin_array();
-  for (const auto& span : timeline.spans) write_span(out, span);
+  for (const auto& span : timeline.spans) write_span(out, span, visible);
   out.end_array().key("truncated").boolean(timeline.truncated).end_object();
   return http::json(out.take());
 }
@@ -79,9 +80,9 @@ void wait_run(const Flows& flows, Waits& waits, const http::Request& request, ht
   }();
   if (!asked) return reply(fail(asked.error()));
   flows.wait(asked->first, request.parameter("id"), asked->second,
-             [reply = waits.hold(std::move(reply))](Result<Run> run) mutable {
+             [&flows, role = request.role, reply = waits.hold(std::move(reply))](Result<Run> run) mutable {
                if (!run) return reply(fail(std::move(run).error()));
-               reply(later(200, *std::move(run), run_response));
+               reply(later(200, *std::move(run), run_writer(flows, role)));
              });
 }
 
@@ -129,7 +130,7 @@ http::Route changing(Flows& flows, const std::string& verb, std::string summary,
             PAWL_TRY(auto key, request_id(request));
             const Asked asked{flow->name, request.parameter("id"), std::move(key)};
             PAWL_TRY(const auto run, change(flows, asked, body));
-            return run_response(run);
+            return run_response(run, flows, request.role);
           }};
 }
 

@@ -48,6 +48,7 @@ constexpr std::string_view kInstance = R"(
   created_at {"type":"string","format":"date-time"}
   at {"type":"string","format":"date-time"}
   data {}
+  redacted? {"type":"boolean"}
   legal {"type":"array","items":{"type":"string"}}
   timers {"type":"array","items":{"$ref":"#/components/schemas/Timer"}}
   work {"type":"array","items":{"$ref":"#/components/schemas/Work"}}
@@ -68,6 +69,7 @@ constexpr std::string_view kEvent = R"(
   version {"type":"integer"}
   generation {"type":"integer"}
   data? {}
+  redacted? {"type":"boolean"}
 )";
 
 constexpr std::string_view kProblem = R"(
@@ -152,7 +154,7 @@ std::vector<Named> api_schemas() {
       {"Event", object(kEvent)},
       {"History", object("events " + list_of("Event") +
                          "\ntruncated {\"type\":\"boolean\"}\nnext? {\"type\":\"integer\"}")},
-      {"Ephemerals", object(R"(values {"type":"object"})")},
+      {"Ephemerals", object("values {\"type\":\"object\"}\nredacted? {\"type\":\"boolean\"}")},
       {"Creation", object(R"(key {"type":"string"}
                              data? {"type":"object"}
                              partition? {"type":"string"})")},
@@ -212,6 +214,7 @@ constexpr std::string_view kRun = R"(
   cleanup_errors? {"type":"array","items":{"type":"string"}}
   progress? {"type":"number","minimum":0,"maximum":1}
   progress_text? {"type":"string"}
+  redacted? {"type":"boolean"}
   created_at {"type":"string","format":"date-time"}
   at {"type":"string","format":"date-time"}
   attached? {"type":"boolean"}

@@ -51,6 +51,7 @@ SupervisorCore::SupervisorCore(Runtime& runtime, WorkerTypes types, SupervisorOp
 void SupervisorCore::add_machines(Machines& machines) {
   for (const auto& type : types_.all()) {
     auto machine = type->machine;
+    machine.readers = Readers::operators;  // specifications, variables and observations may hold secrets
     machine.steered_by = "its supervisor (/v1/workers)";
     machines.add(std::move(machine));
     for (const auto& action : type->actions) {

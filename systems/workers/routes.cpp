@@ -43,10 +43,17 @@ Result<http::Response> list(const WorkersView& view, const http::Request& reques
   PAWL_TRY(const auto limit, number_of(request, "limit", kMostWorkers, kMostWorkers));
   PAWL_TRY(const auto applied, view.supervisor.applied());
   NodeList made{.version = applied.second, .file = view.file.path()};
-  for (const auto& problem : view.file.problems()) made.problems.push_back(view_problem(problem));
+  const bool hides = request.role < Role::operator_;
+  for (const auto& problem : view.file.problems()) {
+    made.problems.push_back(view_problem(problem));
+    if (hides) hide_secrets(made.problems.back());
+  }
   const auto tree = view.supervisor.tree();
   made.total = tree.size();
-  for (std::size_t i = 0; i < tree.size() && i < limit; ++i) made.workers.push_back(view_worker(tree[i]));
+  for (std::size_t i = 0; i < tree.size() && i < limit; ++i) {
+    made.workers.push_back(view_worker(tree[i]));
+    if (hides) hide_secrets(made.workers.back(), Secrets(tree[i]));
+  }
   return http::json(encode(made));
 }
 
@@ -61,7 +68,7 @@ Result<WorkerView> find_worker(const WorkersView& view, const http::Request& req
 Result<http::Response> show(const WorkersView& view, const http::Request& request) {
   PAWL_TRY(const auto worker, find_worker(view, request));
   PAWL_TRY(auto detail, view_detail(worker, view.supervisor, view.engine));
-  if (request.role < Role::operator_) hide_secrets(detail);
+  if (request.role < Role::operator_) hide_secrets(detail, Secrets(worker));
   return http::json(encode(detail));
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workers/views.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "pawl/json.hpp"
@@ -102,13 +104,33 @@ Result<NodeDetail> view_detail(const WorkerView& worker, const Supervisor& super
   return made;
 }
 
-void hide_secrets(NodeDetail& detail) {
-  if (!detail.desired.text.empty()) detail.desired.text = hide_secrets(detail.desired.text);
-  detail.config = hide_secrets_in_text(detail.config);
+void hide_secrets(NodeView& worker, const Secrets& secrets) {
+  worker.reason = secrets.hide(worker.reason);
+  // A mistake in a configuration quotes it.
+  worker.problem =
+      worker.health == enum_name(Health::config_error) ? std::string(kHidden) : secrets.hide(worker.problem);
+}
+
+void hide_secrets(NodeDetail& detail, const Secrets& secrets) {
+  hide_secrets(detail.worker, secrets);
+  if (!detail.desired.text.empty()) detail.desired.text = secrets.hide_json(detail.desired.text);
+  if (!detail.observed.text.empty()) detail.observed.text = secrets.hide_json(detail.observed.text);
+  detail.config = secrets.hide_config(detail.config);
+  for (auto& event : detail.history) {
+    event.reason = secrets.hide(event.reason);
+    event.error = secrets.hide(event.error);
+  }
   const auto hidden = encode(std::string(kHidden)).value_or("null");
   for (auto* variables : {&detail.user_variables, &detail.global_variables}) {
     for (auto& [_, value] : *variables) value.text = hidden;
   }
+}
+
+void hide_secrets(ProblemView& problem) {
+  problem.problem = std::string(kHidden);
+  problem.actual.clear();
+  problem.suggestion.clear();
+  problem.text = fmt::format("{}:{}: {}: {}", problem.file, problem.line, problem.key, kHidden);
 }
 
 ProblemView view_problem(const ConfigProblem& problem) {

@@ -16,6 +16,7 @@
 #include "workers/config/diff.hpp"
 #include "workers/config/problem.hpp"
 #include "workers/process/process.hpp"
+#include "workers/secrets.hpp"
 
 namespace pawl::workers {
 
@@ -120,8 +121,11 @@ struct AppliedView {
 NodeView view_worker(const WorkerView& worker);
 /// Error: what the engine says of its history.
 Result<NodeDetail> view_detail(const WorkerView& worker, const Supervisor& supervisor, const Engine& engine);
-/// What remains for those who may only look: see secrets.hpp; values of variables are not shown either.
-void hide_secrets(NodeDetail& detail);
+/// What remains for those who may only look; see secrets.hpp.
+void hide_secrets(NodeView& worker, const Secrets& secrets);
+void hide_secrets(NodeDetail& detail, const Secrets& secrets);
+/// The place of a mistake without what was written there.
+void hide_secrets(ProblemView& problem);
 ProblemView view_problem(const ConfigProblem& problem);
 DiffView view_diff(const TreeDiff& diff, std::int64_t version);
 LogView view_log(const std::vector<LogLine>& lines);
