@@ -7,8 +7,8 @@
 
 namespace pawl::images {
 
-/// Writes a small image into this directory, where it is not there yet, and returns its path. Error:
-/// `store_io`.
+/// Writes a small image into this directory, which exists, unless it is there already, and returns its path.
+/// Error: `store_io`.
 Result<std::string> write_demo_image(const std::string& directory);
 
 }  // namespace pawl::images

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "images/demo_image.hpp"
+#include "images/directories.hpp"
 #include "images/flows.hpp"
 #include "images/level.hpp"
 #include "images/page.hpp"
@@ -40,6 +41,7 @@ class Images final : public System {
     options_.log = place.log.with({{"system", name()}});
     PAWL_CHECK(read_credentials(options_.s3, choice_));
     if (place.demo) {
+      PAWL_CHECK(make_safe_directory(options_.directory + "/demo"));
       PAWL_TRY(demo_image_, write_demo_image(options_.directory + "/demo"));
       options_.file_directories.push_back(options_.directory + "/demo");
     }

@@ -12,11 +12,11 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <filesystem>
 #include <set>
 #include <system_error>
 
 #include "images/descriptor.hpp"
+#include "images/directories.hpp"
 #include "images/names.hpp"
 #include "pawl/assert.hpp"
 
@@ -24,16 +24,6 @@ namespace pawl::images {
 namespace {
 
 constexpr std::string_view kFileScheme = "file://";
-
-Result<void> make_directory(const std::string& path) {
-  std::error_code failure;
-  std::filesystem::create_directories(path, failure);
-  if (failure) {
-    return fail(Code::volume_failed,
-                fmt::format("the directory {} cannot be made: {}", path, failure.message()));
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -63,6 +53,8 @@ Workshop::Workshop(ImagesOptions options, std::unique_ptr<Source> objects, std::
 }
 
 Result<void> Workshop::open() {
+  // Before anything is made of what lies there.
+  PAWL_CHECK(make_safe_directory(options_.directory));
   if (!objects_) {
     PAWL_TRY(objects_, open_s3(options_.s3));
   }
@@ -70,8 +62,8 @@ Result<void> Workshop::open() {
   if (!backend_) {
     PAWL_TRY(backend_, open_backend(options_.backend));
   }
-  PAWL_CHECK(make_directory(archives()));
-  return make_directory(options_.backend.root);
+  PAWL_CHECK(make_safe_directory(archives()));
+  return make_safe_directory(options_.backend.root);
 }
 
 Result<ObjectName> Workshop::object(std::string_view bucket, std::string_view key) const {

@@ -62,7 +62,8 @@ class Workshop {
   /// For tests: with these in place of those that the options name.
   Workshop(ImagesOptions options, std::unique_ptr<Source> objects, std::unique_ptr<Backend> backend);
 
-  /// Makes the directories. Errors: `invalid_argument`, `volume_failed`.
+  /// Makes the directories. Errors: `config_invalid` where others can change them (`make_safe_directory`),
+  /// `invalid_argument`, `volume_failed`.
   Result<void> open();
 
   const ImagesOptions& options() const { return options_; }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "images/workshop.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -9,6 +11,8 @@
 
 namespace pawl::images {
 namespace {
+
+namespace fs = std::filesystem;
 
 class WorkshopFile : public testing::Test {
  protected:
@@ -47,6 +51,114 @@ TEST_F(WorkshopFile, IsNotKnownWhereAnotherHasTakenItsPlaceOrNone) {
   EXPECT_FALSE(shop_.is_known(path_, found));
   std::filesystem::remove(path_);
   EXPECT_FALSE(shop_.is_known(path_, found));
+}
+
+/// Whether the server takes a directory for images, depending on who may change it or what leads to it.
+class ImageDirectory : public testing::Test {
+ protected:
+  ImageDirectory() {
+    auto pattern = (fs::temp_directory_path() / "pawl-directory-XXXXXX").string();
+    EXPECT_NE(::mkdtemp(pattern.data()), nullptr);
+    top_ = pattern;
+    fs::create_directories(directory());
+    fs::permissions(top_ / "parent", fs::perms{0755});
+    fs::permissions(directory(), fs::perms{0755});
+  }
+  ~ImageDirectory() override { fs::remove_all(top_); }
+
+  fs::path directory() const { return top_ / "parent/images"; }
+  static Result<void> open(const fs::path& directory, const fs::path& pool = {}) {
+    ImagesOptions options;
+    options.directory = directory.string();
+    options.backend.root = pool.string();
+    return Workshop(options).open();
+  }
+  static void refused(const Result<void>& opened, const fs::path& what, std::string_view why) {
+    ASSERT_FALSE(opened) << "it is taken";
+    EXPECT_EQ(opened.error().code(), Code::config_invalid) << opened.error().to_string();
+    EXPECT_THAT(opened.error().message(), testing::HasSubstr(what.string()));
+    EXPECT_THAT(opened.error().message(), testing::HasSubstr(why));
+  }
+  /// Gives something to a user who is neither root nor this one; false where that is not allowed.
+  static bool give_away(const fs::path& path) { return ::lchown(path.c_str(), 12345, 12345) == 0; }
+
+  fs::path top_;
+};
+
+TEST_F(ImageDirectory, IsTakenWhereOnlyTheServerCanChangeIt) {
+  const auto opened = open(directory());
+  EXPECT_TRUE(opened) << opened.error().to_string();
+}
+
+TEST_F(ImageDirectory, IsRefusedWhereItsGroupOrOthersCanWriteIt) {
+  for (const auto mode : {0775U, 0757U, 01777U}) {
+    fs::permissions(directory(), fs::perms{mode});
+    refused(open(directory()), directory(), "writable");
+  }
+}
+
+TEST_F(ImageDirectory, IsRefusedWhereOthersCanWriteOneAboveIt) {
+  fs::permissions(top_ / "parent", fs::perms{0777});
+  refused(open(directory()), top_ / "parent", "writable");
+  refused(open(top_ / "parent/new"), top_ / "parent", "writable");
+  EXPECT_FALSE(fs::exists(top_ / "parent/new")) << "it was made all the same";
+}
+
+TEST_F(ImageDirectory, IsTakenBelowADirectoryWhereEverybodyKeepsTheirOwnFiles) {
+  fs::permissions(top_ / "parent", fs::perms{01777});
+  EXPECT_TRUE(open(directory()));
+  EXPECT_TRUE(open(top_ / "parent/new"));
+}
+
+TEST_F(ImageDirectory, IsRefusedWhereItBelongsToAnotherUser) {
+  if (!give_away(directory())) GTEST_SKIP() << "only root can give a directory away";
+  refused(open(directory()), directory(), "belongs to user 12345");
+}
+
+TEST_F(ImageDirectory, IsRefusedWhereOneAboveItBelongsToAnotherUser) {
+  if (!give_away(top_ / "parent")) GTEST_SKIP() << "only root can give a directory away";
+  refused(open(directory()), top_ / "parent", "belongs to user 12345");
+}
+
+TEST_F(ImageDirectory, IsRefusedWhereItIsALinkItself) {
+  fs::create_directory_symlink(directory(), top_ / "link");
+  refused(open(top_ / "link"), top_ / "link", "symbolic link");
+}
+
+TEST_F(ImageDirectory, IsTakenByWayOfALinkOfTheServersUser) {
+  fs::create_directory_symlink("parent/../parent", top_ / "link");
+  EXPECT_TRUE(open(top_ / "link/images"));
+}
+
+TEST_F(ImageDirectory, IsRefusedByWayOfALinkOfAnotherUser) {
+  fs::create_directory_symlink("parent", top_ / "link");
+  if (!give_away(top_ / "link")) GTEST_SKIP() << "only root can give a link away";
+  refused(open(top_ / "link/images"), top_ / "link", "belongs to user 12345");
+}
+
+TEST_F(ImageDirectory, IsRefusedByWayOfALinkToWhereOthersCanWrite) {
+  fs::permissions(top_ / "parent", fs::perms{0777});
+  fs::create_directory_symlink(top_ / "parent", top_ / "link");
+  refused(open(top_ / "link/images"), top_ / "parent", "writable");
+}
+
+TEST_F(ImageDirectory, OfArchivesAndOfThePoolAreHeldToTheSame) {
+  fs::create_directory(top_ / "pool");
+  fs::permissions(top_ / "pool", fs::perms{0777});
+  refused(open(directory(), top_ / "pool"), top_ / "pool", "writable");
+  fs::remove(directory() / "archives");
+  fs::create_directory_symlink(top_ / "parent", directory() / "archives");
+  refused(open(directory()), directory() / "archives", "symbolic link");
+}
+
+TEST_F(ImageDirectory, IsMadeSoThatOthersCannotWriteItWhateverTheMaskSays) {
+  const auto mask = ::umask(0);
+  const auto opened = open(directory() / "a/b");
+  ::umask(mask);
+  ASSERT_TRUE(opened) << opened.error().to_string();
+  for (const auto* made : {"a", "a/b", "a/b/archives", "a/b/pool"}) {
+    EXPECT_EQ(fs::status(directory() / made).permissions(), fs::perms{0755}) << made;
+  }
 }
 
 }  // namespace
