@@ -162,6 +162,13 @@ bool is_empty(const std::string& path) {
   return !failure;
 }
 
+/// After an error that is tried again: the next attempt finds an empty volume, and this one keeps its own
+/// reason. Where that fails, the next attempt finds a part of an image and goes back to create-device.
+void empty_volume(Step& step, Backend& pool, const Volume& volume) {
+  if (step.stop().stop_requested()) return;
+  if (remove_volume(pool, volume)) (void)pool.create(volume);
+}
+
 /// Whether the attempt that began then was asked to stop because its time is over, not by somebody. The
 /// engine's clock for it began at about the same time.
 bool is_out_of_time(const Workshop& shop, Step& step, Time begun) {
@@ -188,7 +195,7 @@ Outcome extract_layers(Workshop& shop, Step& step, const UnpackRequest& given, U
   if (!place) return give_up_where_full(shop, *pool, place.error());
   if (!is_empty(*place))
     return Outcome::rewind("create-device", "an interrupted attempt has left a part of it");
-  PAWL_TRY(const auto root, open_place(*place));
+  PAWL_TRY(auto root, open_place(*place));
   auto options = shop.archive_options(step.stop());
   // What was validated in this process and not touched since needs not be hashed again.
   const bool known = shop.is_known(request->local_path, request->checksum);
@@ -199,6 +206,7 @@ Outcome extract_layers(Workshop& shop, Step& step, const UnpackRequest& given, U
     step.progress(fraction_of(pace), fmt::format("{} files, {}", entries, pace_text(pace)));
   };
   const auto written = extract(request->local_path, root.get(), options);
+  root = {};  // what is open keeps the volume from being unmounted
   if (!written) {
     const auto& error = written.error();
     if (error.code() == Code::archive_hostile || error.code() == Code::archive_corrupt)
@@ -207,7 +215,9 @@ Outcome extract_layers(Workshop& shop, Step& step, const UnpackRequest& given, U
       shop.note_overdue(step.run());
       return give_up_overdue(shop);
     }
-    return give_up_where_full(shop, *pool, error);
+    auto outcome = give_up_where_full(shop, *pool, error);
+    if (outcome.kind() == Outcome::Kind::again) empty_volume(step, *pool, volume_of(response));
+    return outcome;
   }
   if (known && !shop.is_known(request->local_path, request->checksum)) {
     return Error(Code::store_io, fmt::format("{} was changed while it was unpacked", request->local_path));

@@ -276,6 +276,32 @@ TEST_F(HostileArchive, ASparseFileOfVeryManyPiecesIsRefused) {
   refused(chain, Violation::bad_size, "holes");
 }
 
+TEST_F(HostileArchive, ASparseMapThatContradictsItselfIsCorruptForTheScanToo) {
+  const auto refused_map = [this](std::string_view map, std::string_view size) {
+    place.write(TarBuilder()
+                    .file("first", "x")
+                    .pax({{"GNU.sparse.major", "1"},
+                          {"GNU.sparse.minor", "0"},
+                          {"GNU.sparse.name", "holes"},
+                          {"GNU.sparse.realsize", std::string(size)}})
+                    .header({.name = "GNUSparseFile.0/holes", .size = 1536})
+                    .body(map)
+                    .body(std::string(1024, 'x'))
+                    .file("last", "x")
+                    .end());
+    for (const bool writing : {true, false}) {
+      place.clear();
+      const auto done = writing ? place.unpack() : scan(place.archive(), {});
+      ASSERT_FALSE(done) << (writing ? "extract" : "scan") << " accepts " << map;
+      EXPECT_EQ(done.error().code(), Code::archive_corrupt) << done.error().to_string();
+    }
+  };
+  refused_map("2\n0\n512\n256\n512\n", "2000");   // overlapping
+  refused_map("2\n1000\n512\n0\n512\n", "2000");  // backwards
+  refused_map("2\n0\n512\n1024\n512\n", "1100");  // behind the end
+  refused_map("1\n9000\n1024\n", "2000");         // likewise
+}
+
 TEST_F(HostileArchive, ContentAboveTheLimitInAllIsRefused) {
   const ArchiveOptions options{.limits = {.total_bytes = 8}};
   refused(TarBuilder().file("a", "12345").file("b", "6789").end(), Violation::total_too_large, "b", options);

@@ -77,15 +77,44 @@ TEST_F(ImageLayout, WhatIsExpectedButMissingIsRefusedWhenStrict) {
   refused("rootfs/usr", {.strict = true});
 }
 
-TEST_F(ImageLayout, ALinkIsNoDirectory) {
-  make("rootfs/etc");
-  make("rootfs/var");
-  make("rootfs/open", 0777);
-  fs::create_directory_symlink("open", place.root() / "rootfs/usr");
+TEST_F(ImageLayout, ALinkToADirectoryCountsAsThatDirectory) {
+  make_usual();
+  make("rootfs/system/etc");
+  fs::remove(place.root() / "rootfs/etc");
+  fs::create_directory_symlink("/system/etc", place.root() / "rootfs/etc");
+  const auto verified = verify({.strict = true});
+  ASSERT_TRUE(verified) << verified.error().to_string();
+  EXPECT_THAT(*verified, IsEmpty());
+}
+
+TEST_F(ImageLayout, ADirectoryBehindALinkMustNotBeWritableForEverybody) {
+  for (const auto* link : {"open", "/open", "../../open", "other/../open"}) {
+    make_usual();
+    make("rootfs/other");
+    make("rootfs/open", 0777);
+    fs::remove(place.root() / "rootfs/etc");
+    fs::create_directory_symlink(link, place.root() / "rootfs/etc");
+    refused("rootfs/etc");
+    place.clear();
+  }
+}
+
+TEST_F(ImageLayout, ADirectoryBelowALinkMustNotBeWritableForEverybody) {
+  make_usual();
+  make("rootfs/real/deep/open", 0777);
+  fs::remove_all(place.root() / "rootfs/usr");
+  fs::create_directory_symlink("real", place.root() / "rootfs/usr");
+  refused("rootfs/usr/deep/open");
+}
+
+TEST_F(ImageLayout, ALinkThatLeadsOutsideOrNowhereCountsAsMissing) {
+  make_usual();
+  fs::remove(place.root() / "rootfs/var");
+  fs::create_directory_symlink(place.canary(), place.root() / "rootfs/var");
+  refused("rootfs/var", {.strict = true});
   const auto verified = verify();
   ASSERT_TRUE(verified) << verified.error().to_string();
-  EXPECT_THAT(*verified, ElementsAre(HasSubstr("rootfs/usr\" is no directory")));
-  refused("rootfs/usr", {.strict = true});
+  EXPECT_THAT(*verified, ElementsAre(HasSubstr("rootfs/var\" is missing")));
 }
 
 TEST_F(ImageLayout, EtcMustNotBeWritableForEverybody) {

@@ -2,6 +2,7 @@
 // What runs of images refuse, wait for and give up: time that is over, pools that are full, requests that
 // contradict each other.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <utility>
@@ -161,6 +162,17 @@ TEST_F(ImageRefusal, AnArchiveThatWasChangedAfterItWasValidatedIsNotUsed) {
   world.script.before = {};
   EXPECT_EQ(world.process(key, "a").state, RunState::done) << "and it is downloaded again";
   EXPECT_EQ(world.hostname(), "hello");
+}
+
+TEST_F(ImageRefusal, AnErrorOfUnpackingThatIsTriedAgainKeepsItsOwnText) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can set the attribute that is too large";
+  TarBuilder large;
+  large.directory("rootfs").pax({{"SCHILY.xattr.trusted.large", std::string(70'000, 'x')}});
+  large.file("rootfs/a", "x").end();
+  const auto run = world.process(world.put("large.tar", large), "large");
+  EXPECT_EQ(run.state, RunState::failed);
+  EXPECT_THAT(run.error, HasSubstr("setting the attribute trusted.large"));
+  EXPECT_THAT(world.backend().list().value(), IsEmpty());
 }
 
 // Snapshots.

@@ -116,7 +116,8 @@ struct Layout {
 };
 
 /// Checks an unpacked tree: rootfs/ is there, and no directory at or below its etc and usr is writable for
-/// everybody. Follows no links. Returns what is unusual but allowed. Errors: `layout_invalid`,
+/// everybody. Where etc, usr or var is a symbolic link, what it leads to within the root file system counts;
+/// no other links are followed. Returns what is unusual but allowed. Errors: `layout_invalid`,
 /// `volume_failed`.
 Result<std::vector<std::string>> verify_layout(int root, const Layout& layout);
 

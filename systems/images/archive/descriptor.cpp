@@ -12,17 +12,28 @@
 #include "images/archive/findings.hpp"
 
 namespace pawl::images {
+namespace {
 
-Descriptor open_beneath(int root, const std::string& path, int flags) noexcept {
+Descriptor open_resolved(int root, const std::string& path, int flags, std::uint64_t resolve) noexcept {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC);
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+  how.resolve = resolve | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
   const char* name = path.empty() ? "." : path.c_str();
   while (true) {
     const auto opened = ::syscall(SYS_openat2, root, name, &how, sizeof how);
     if (opened >= 0) return Descriptor(static_cast<int>(opened));
     if (errno != EINTR && errno != EAGAIN) return {};
   }
+}
+
+}  // namespace
+
+Descriptor open_beneath(int root, const std::string& path, int flags) noexcept {
+  return open_resolved(root, path, flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+}
+
+Descriptor open_in_root(int root, const std::string& path) noexcept {
+  return open_resolved(root, path, O_RDONLY | O_DIRECTORY, RESOLVE_IN_ROOT);
 }
 
 std::string errno_text(int number) { return std::generic_category().message(number); }

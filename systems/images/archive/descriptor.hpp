@@ -17,6 +17,10 @@ namespace pawl::images {
 /// the root itself. Returns none and sets errno where that fails.
 Descriptor open_beneath(int root, const std::string& path, int flags) noexcept;
 
+/// The directory at a path as a process sees it whose root directory is `root`: links are followed, and none
+/// leads out. Returns none and sets errno where that fails.
+Descriptor open_in_root(int root, const std::string& path) noexcept;
+
 /// The text of an error number.
 std::string errno_text(int number);
 

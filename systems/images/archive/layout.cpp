@@ -57,38 +57,65 @@ Result<bool> is_directory(int parent, const dirent& found, const std::string& pa
   return S_ISDIR(status.st_mode);
 }
 
-/// Checks one directory and adds those in it to `left`.
-Result<void> check_directory(int root, const std::string& path, std::vector<std::string>& left) {
-  const auto opened = open_beneath(root, path, O_RDONLY | O_DIRECTORY);
-  struct stat status{};
-  if (!opened || ::fstat(opened.get(), &status) != 0) return layout_unreadable(errno, path);
-  if ((status.st_mode & S_IWOTH) != 0) {
-    return layout_wrong(path,
-                        fmt::format("is writable for everybody (mode {:04o}); a directory at or below etc "
-                                    "and usr must not be",
-                                    status.st_mode & 07777U));
-  }
-  const std::unique_ptr<DIR, CloseListing> listing(::fdopendir(::fcntl(opened.get(), F_DUPFD_CLOEXEC, 0)));
-  if (!listing) return layout_unreadable(errno, path);
-  while (true) {
-    errno = 0;
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else reads this stream
-    const auto* found = ::readdir(listing.get());
-    if (found == nullptr) break;
-    const std::string_view component(found->d_name);
-    if (component == "." || component == "..") continue;
-    PAWL_TRY(const bool below, is_directory(opened.get(), *found, path));
-    if (!below) continue;
-    left.push_back(fmt::format("{}/{}", path, component));
-    // An archive cannot hold such a tree, so something else has written here.
-    if (left.back().size() > Rules::kLongestPath ||
-        std::ranges::count(left.back(), '/') >= static_cast<std::ptrdiff_t>(Rules::kDeepest)) {
-      return layout_wrong(path, fmt::format("is more than {} directories deep", Rules::kDeepest - 1));
+/// A directory that is checked with all that is below it. It may be reached by a link, so that its own name
+/// says nothing about where it is.
+class Checked {
+ public:
+  Checked(Descriptor top, std::string name) : top_(std::move(top)), name_(std::move(name)) {}
+
+  Result<void> check() {
+    std::vector<std::string> left{""};
+    while (!left.empty()) {
+      const auto below = std::move(left.back());
+      left.pop_back();
+      PAWL_CHECK(check_directory(below, left));
     }
+    return {};
   }
-  if (errno != 0) return layout_unreadable(errno, path);
-  return {};
-}
+
+ private:
+  std::string path_of(const std::string& below) const {
+    return below.empty() ? name_ : fmt::format("{}/{}", name_, below);
+  }
+
+  /// Checks one directory and adds those in it to `left`.
+  Result<void> check_directory(const std::string& below, std::vector<std::string>& left) const {
+    const auto path = path_of(below);
+    const auto opened = open_beneath(top_.get(), below, O_RDONLY | O_DIRECTORY);
+    struct stat status{};
+    if (!opened || ::fstat(opened.get(), &status) != 0) return layout_unreadable(errno, path);
+    if ((status.st_mode & S_IWOTH) != 0) {
+      return layout_wrong(path,
+                          fmt::format("is writable for everybody (mode {:04o}); a directory at or below etc "
+                                      "and usr must not be",
+                                      status.st_mode & 07777U));
+    }
+    const std::unique_ptr<DIR, CloseListing> listing(::fdopendir(::fcntl(opened.get(), F_DUPFD_CLOEXEC, 0)));
+    if (!listing) return layout_unreadable(errno, path);
+    while (true) {
+      errno = 0;
+      // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else reads this stream
+      const auto* found = ::readdir(listing.get());
+      if (found == nullptr) break;
+      const std::string_view component(found->d_name);
+      if (component == "." || component == "..") continue;
+      PAWL_TRY(const bool is_below, is_directory(opened.get(), *found, path));
+      if (!is_below) continue;
+      left.push_back(below.empty() ? std::string(component) : fmt::format("{}/{}", below, component));
+      // An archive cannot hold such a tree, so something else has written here.
+      const auto whole = path_of(left.back());
+      if (whole.size() > Rules::kLongestPath ||
+          std::ranges::count(whole, '/') >= static_cast<std::ptrdiff_t>(Rules::kDeepest)) {
+        return layout_wrong(whole, fmt::format("is more than {} directories deep", Rules::kDeepest - 1));
+      }
+    }
+    if (errno != 0) return layout_unreadable(errno, path);
+    return {};
+  }
+
+  Descriptor top_;
+  std::string name_;
+};
 
 }  // namespace
 
@@ -103,23 +130,22 @@ Result<std::vector<std::string>> verify_layout(int root, const Layout& layout) {
     }
     if (rootfs == Presence::other) return layout_wrong(base, "is no directory");
   }
+  const auto top = open_beneath(root, base, O_RDONLY | O_DIRECTORY);
+  if (!top) return layout_unreadable(errno, base);
   std::vector<std::string> notes;
-  std::vector<std::string> left;
-  for (const std::string_view expected : {"etc", "usr", "var"}) {
-    const auto path = layout.direct ? std::string(expected) : fmt::format("{}/{}", base, expected);
-    PAWL_TRY(const auto found, presence(root, path));
-    if (found == Presence::directory) {
-      if (expected != "var") left.push_back(path);
+  for (const std::string expected : {"etc", "usr", "var"}) {
+    const auto path = layout.direct ? expected : fmt::format("{}/{}", base, expected);
+    auto found = open_in_root(top.get(), expected);
+    if (found) {
+      if (expected != "var") PAWL_CHECK(Checked(std::move(found), path).check());
       continue;
     }
-    const auto* what = found == Presence::missing ? "is missing" : "is no directory";
+    // ELOOP: a link that leads to itself; EXDEV: out of the volume.
+    const bool missing = errno == ENOENT || errno == ELOOP || errno == EXDEV;
+    if (!missing && errno != ENOTDIR) return layout_unreadable(errno, path);
+    const auto* what = missing ? "is missing" : "is no directory";
     if (layout.strict) return layout_wrong(path, what);
     notes.push_back(fmt::format("\"{}\" {}", path, what));
-  }
-  while (!left.empty()) {
-    const auto path = std::move(left.back());
-    left.pop_back();
-    PAWL_CHECK(check_directory(root, path, left));
   }
   return notes;
 }

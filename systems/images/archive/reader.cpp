@@ -236,6 +236,11 @@ Result<ArchiveStats> scan(const std::string& path, const ArchiveOptions& options
   while (true) {
     PAWL_TRY(const auto entry, reader->next());
     if (!entry) return reader->stats();
+    // Only the map of a sparse file can contradict itself in what the headers do not show.
+    while (reader->is_sparse()) {
+      PAWL_TRY(const auto block, reader->content());
+      if (!block) break;
+    }
   }
 }
 

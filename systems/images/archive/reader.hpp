@@ -66,6 +66,7 @@ class ArchiveReader {
   Result<void> check_digest();
 
   const Attributes& attributes() const { return attributes_; }
+  bool is_sparse() const { return head_.sparse; }
   ArchiveStats stats() const;
 
  private:
