@@ -32,6 +32,10 @@ long set_registers(long process, const iovec& part) {
 
 }  // namespace
 
+// The C library declares it like this; clang warns of the enumeration in front of the dots.
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wvarargs"
+#endif
 extern "C" long ptrace(__ptrace_request request, ...) noexcept {
   std::va_list arguments;
   va_start(arguments, request);
