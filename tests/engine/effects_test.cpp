@@ -277,6 +277,8 @@ TEST_F(EffectsTest, AClockSetBackDoesNotMakeATimerWaitLonger) {
   bank.hang = true;
   ASSERT_TRUE(run()->create<order>("o"));
   ASSERT_TRUE(run()->send<order>("o", Place{}));
+  // The next process computes the wait anew, before it is asked for anything.
+  run().restart();
   run().process().jump_clock(-24h);
   run().simulation().run_for(31min);
   EXPECT_EQ(state("o"), Order::expired);

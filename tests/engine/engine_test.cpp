@@ -165,6 +165,10 @@ TEST_F(EngineTest, ATransactionStaysWithinOnePartition) {
             Code::wrong_partition);
   EXPECT_EQ(code_of(world->commit(Transaction{}.send<member>("a", Promote{}).send<member>("c", Promote{}))),
             Code::wrong_partition);
+  ASSERT_TRUE(world->create<member>("d"));
+  EXPECT_EQ(code_of(world->commit(Transaction{}.send<member>("c", Promote{}).send<member>("d", Promote{}))),
+            Code::wrong_partition)
+      << "each without a partition is in one of its own";
 }
 
 TEST_F(EngineTest, AtomicallyRunsAgainWhenThePartitionChangedMeanwhile) {
@@ -269,6 +273,23 @@ TEST_F(EngineTest, ANewGenerationIsListedBehindTheOthersAlsoAfterARestart) {
   world.stop();
   world.start();
   EXPECT_EQ(listed(world), before) << "after a clean stop, too";
+}
+
+TEST_F(EngineTest, PagesAreCompleteAlsoWhereNewGenerationsHaveLeftGaps) {
+  const std::vector<std::string> keys{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"};
+  for (const auto& key : keys) ASSERT_TRUE(world->create<counter>(key));
+  for (const char* key : {"d", "e", "f", "g"}) {
+    ASSERT_TRUE(world->send<counter>(key, Close{}));
+    ASSERT_TRUE(world->create<counter>(key));
+  }
+  std::string found;
+  ListQuery query{.machine = "counter", .limit = 1};
+  do {
+    const auto page = world->list(query).value();
+    for (const auto& instance : page.instances) found += instance.key;
+    query.cursor = page.next;
+  } while (!query.cursor.empty());
+  EXPECT_EQ(found, "abchijdefg");
 }
 
 TEST_F(EngineTest, OneThatIsChangedByTheBatchThatCreatedItIsListedWhereItWasCreated) {

@@ -45,6 +45,13 @@ TEST_P(EnginePoisoned, UnansweredRequestsHaveAnUnknownOutcomeAndLaterOnesAreRefu
   EXPECT_EQ(code_of(world->send<counter>("c", Add{1})), Code::store_poisoned);
 }
 
+TEST_P(EnginePoisoned, NothingIsRefusedForAnyOtherReason) {
+  world.disk().fail_next(GetParam());
+  EXPECT_FALSE(world->send<counter>("c", Add{1}));
+  EXPECT_EQ(code_of(world->send<counter>("c", Add{0})), Code::store_poisoned);
+  EXPECT_EQ(code_of(world->create<counter>("c")), Code::store_poisoned);
+}
+
 TEST_P(EnginePoisoned, NobodyWaitsForWhatCannotHappenAnyMore) {
   auto subscription = world->subscribe("").value();
   world.disk().fail_next(GetParam());

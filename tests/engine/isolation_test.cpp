@@ -19,6 +19,8 @@ struct Address {};
 struct Enclose {};
 struct Later {};
 struct LaterDone {};
+struct Half {};
+struct HalfLater {};
 
 constexpr auto note =
     machine<Note, Total>("note")
@@ -32,6 +34,14 @@ constexpr auto note =
             [](Total&, const Enclose&, Effects& effects) {
               effects.send({.machine = "counter", .key = "c", .event = "Add", .payload = kNotText});
             })
+        .stay<Half>(Note::open,
+                    [](Total&, const Half&, Effects& effects) {
+                      effects.set_timer("reminder", 1h, Close{});
+                      effects.sql({.text = "INSERT INTO noted(what) VALUES(?1)", .rows = {{"half"}}});
+                      effects.set_timer(kNotText, 1h, Close{});
+                    })
+        .stay<HalfLater>(Note::open, [](Total&, const HalfLater&,
+                                        Effects& effects) { effects.set_timer("half", 1s, Half{}); })
         .stay<Later>(Note::open, [](Total&, const Later&,
                                     Effects& effects) { effects.set_timer("later", 1s, NameTimer{}); })
         .on<Close>(Note::open, Note::closed)
@@ -65,7 +75,7 @@ class IsolationTest : public testing::Test {
     return codes[1];
   }
 
-  World world{notes};
+  World world{notes, {.schema = {{.text = "CREATE TABLE IF NOT EXISTS noted(what TEXT)"}}}};
 };
 
 TEST_F(IsolationTest, ATimerWhoseNameIsNotTextIsRefusedToItsCallerAlone) {
@@ -87,6 +97,15 @@ TEST_F(IsolationTest, ATimerWhoseTransitionIsRefusedThatWayIsConsumedAndSaysSo) 
   EXPECT_TRUE(world->send<counter>("c", Add{1}));
   EXPECT_TRUE(world->read("note", "n").value().timers.empty());
   EXPECT_THAT(world->history("note", "n").value().events.front().payload, testing::HasSubstr("refused"));
+}
+
+TEST_F(IsolationTest, WhatATimersTransitionAskedForBeforeItWasRefusedIsDropped) {
+  ASSERT_TRUE(world->send<note>("n", HalfLater{}));
+  world.simulation().run_for(2s);
+  const auto present = world->read("note", "n").value();
+  EXPECT_THAT(world->history("note", "n").value().events.front().payload, testing::HasSubstr("refused"));
+  EXPECT_TRUE(present.timers.empty());
+  EXPECT_EQ(world->query({.text = "SELECT count(*) FROM noted"}).value()[0][0], SqlValue(0));
 }
 
 TEST(LargeInstances, BookkeepingFitsBehindAnEntryAtTheLimit) {

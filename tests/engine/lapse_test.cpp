@@ -61,6 +61,13 @@ TEST_F(LapseTest, WhoAsksForAStateThatIsReachedIsNotAnsweredWithoutTheLease) {
   EXPECT_EQ(told, Code::store_fenced);
 }
 
+TEST_F(LapseTest, NothingIsRefusedByWhatIsInMemoryWithoutTheLease) {
+  fate.lapsed = true;
+  EXPECT_EQ(code_of(world->send<counter>("c", Add{0})), Code::store_fenced);
+  fate.lapsed = false;
+  EXPECT_EQ(code_of(world->send<counter>("c", Add{0})), Code::guard_refused);
+}
+
 TEST_F(LapseTest, AHandlerIsAskedToStopWhenAnotherOwnerHasTakenOver) {
   ASSERT_TRUE(world->create<order>("o"));
   ASSERT_TRUE(world->send<order>("o", Place{}));

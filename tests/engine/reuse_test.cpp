@@ -17,6 +17,7 @@ struct Sell {
   int amount = 0;
 };
 struct Pack {};
+struct PackTwice {};
 struct Packed {};
 struct Sold {};
 
@@ -33,6 +34,11 @@ constexpr auto parcel =
     machine<Sale, Total>("parcel")
         .initial(Sale::open)
         .stay<Pack>(Sale::open, [](Total&, const Pack&, Effects& effects) { effects.work("pack", Pack{}); })
+        .stay<PackTwice>(Sale::open,
+                         [](Total&, const PackTwice&, Effects& effects) {
+                           effects.work("pack", Pack{});
+                           effects.work("pack", Pack{});
+                         })
         .on<Packed>(Sale::open, Sale::sold)
         .terminal(Sale::sold);
 static_assert(verified<parcel>);
@@ -114,10 +120,10 @@ TEST_F(ReuseTest, WorkOfOneTransitionHasNumbersOfItsOwnAlsoWhenTheClockStandsSti
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(world()->send<parcel>("p", Pack{}));
   world().process().jump_clock(-24h);
   world().restart();
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(world()->send<parcel>("p", Pack{}));
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(world()->send<parcel>("p", PackTwice{}));
   std::set<std::int64_t> numbers;
   for (const auto& work : world()->read("parcel", "p").value().work) numbers.insert(work.number);
-  EXPECT_EQ(numbers.size(), 10U);
+  EXPECT_EQ(numbers.size(), 15U);
   // Programs in other languages read them as doubles.
   EXPECT_LT(*numbers.rbegin(), std::int64_t{1} << 53);
 }

@@ -117,7 +117,8 @@ INSTANTIATE_TEST_SUITE_P(Codes, TransientTest,
                          testing::Values(Code::store_io, Code::rolled_back, Code::disk_full),
                          [](const auto& each) { return std::string(name(each.param)); });
 
-TEST(StaleRequest, ABeginningThatComesAfterItsAttemptChangesNothing) {
+/// Whether a request of the engine's own changes an order with this piece of work.
+bool changes(WorkRecord work, const Happening& request) {
   const Registry registry([] {
     Machines machines;
     machines.add<order>();
@@ -130,10 +131,28 @@ TEST(StaleRequest, ABeginningThatComesAfterItsAttemptChangesNothing) {
               .version = 2,
               .key = "o",
               .data = HeadData("{}", nullptr),
-              .extras = {.work = {{.number = 7, .name = "charge", .attempt = 1}}}};
-  const auto stale = decide(registry, draft, BeginWork{.number = 7, .after = 0}, Time(1s));
-  ASSERT_TRUE(stale);
-  EXPECT_FALSE(stale->has_value());
+              .extras = {.work = {std::move(work)}}};
+  return decide(registry, draft, request, Time(1s)).value().has_value();
+}
+
+TEST(StaleRequest, ABeginningThatComesAfterItsAttemptChangesNothing) {
+  const WorkRecord work{.number = 7, .name = "charge", .attempt = 1};
+  EXPECT_FALSE(changes(work, BeginWork{.number = 7, .after = 0}));
+  EXPECT_TRUE(changes(work, BeginWork{.number = 7, .after = 1}));
+}
+
+TEST(StaleRequest, ABeginningOfWorkThatWasStoppedMeanwhileChangesNothing) {
+  const WorkRecord work{.number = 7, .name = "charge", .attempt = 1, .stop = WorkStop::when_idle};
+  EXPECT_FALSE(changes(work, BeginWork{.number = 7, .after = 1}));
+}
+
+TEST(StaleRequest, TheEndOfAnEarlierAttemptChangesNothing) {
+  const WorkRecord work{.number = 7, .name = "charge", .attempt = 2};
+  EXPECT_FALSE(changes(work, FinishWork{.number = 7, .attempt = 1, .event = {}}));
+  EXPECT_TRUE(changes(work, FinishWork{.number = 7, .attempt = 2, .event = {}}));
+  const Error late(Code::timed_out, "late");
+  EXPECT_FALSE(changes(work, FailWork{7, 1, late, Duration{}, std::nullopt}));
+  EXPECT_TRUE(changes(work, FailWork{7, 2, late, Duration{}, std::nullopt}));
 }
 
 }  // namespace

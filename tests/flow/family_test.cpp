@@ -62,6 +62,17 @@ TEST_F(FlowFamilyTest, TheNextStepWaitsForEveryChildAndSeesHowItEnded) {
   EXPECT_EQ(flows().get("child", "one").value().family->parent, (RunRef{"parent", "p"}));
 }
 
+TEST_F(FlowFamilyTest, AChildThatFailsOrIsHandedOffHasEndedToo) {
+  script.doings["b"] = [](Step& step, const Order&, Receipt&) {
+    return step.id() == "one" ? Outcome::unrecoverable("broken") : Outcome::handoff("there already");
+  };
+  flows().start("parent", "{}", {.id = "p"}).value();
+  kit.advance(1min);
+  const auto ended = flows().get("parent", "p").value();
+  EXPECT_EQ(ended.state, RunState::done);
+  EXPECT_THAT(ended.response, HasSubstr(R"(["one failed","two handed_off"])"));
+}
+
 TEST_F(FlowFamilyTest, AParentThatJoinsLeavesItsPlaceInTheQueueToItsChildren) {
   child_queue = "line";
   flows().start("parent", "{}", {.id = "p", .queue = "line"}).value();

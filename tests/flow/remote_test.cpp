@@ -68,6 +68,14 @@ TEST_F(FlowRemoteTest, AClaimWaitsForAStepToCome) {
   EXPECT_TRUE(*claimed);
 }
 
+TEST_F(FlowRemoteTest, AStepThatIsClaimedIsOfferedToNobodyElse) {
+  start();
+  const auto first = claim();
+  ASSERT_TRUE(first);
+  EXPECT_FALSE(claim());
+  EXPECT_TRUE(complete(first->lease, {}));
+}
+
 TEST_F(FlowRemoteTest, AClaimThatWaitedInVainSaysSo) { EXPECT_FALSE(claim(10s)); }
 
 TEST_F(FlowRemoteTest, HeartbeatsKeepTheLeaseAndShowProgress) {

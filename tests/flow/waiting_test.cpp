@@ -70,6 +70,19 @@ TEST_F(FlowWaitingTest, ADependentOfAFinishedRunBeginsAtOnce) {
   EXPECT_EQ(state("down"), RunState::done);
 }
 
+TEST_F(FlowWaitingTest, OnSuccessADependentOfARunThatWasHandedOffBegins) {
+  script.doings["a"] = [](Step& step, const Order&, Receipt&) {
+    return step.id() == "up" ? Outcome::handoff("there already") : Outcome::done();
+  };
+  start({.id = "up", .delay = 1h});
+  start({.id = "on success", .after = RunRef{"letters", "up"}});
+  start({.id = "on failure", .after = RunRef{"letters", "up"}, .on = RunAfter::failure});
+  kit.advance(61min);
+  EXPECT_EQ(state("up"), RunState::handed_off);
+  EXPECT_EQ(state("on success"), RunState::done);
+  EXPECT_EQ(state("on failure"), RunState::cancelled);
+}
+
 TEST_F(FlowWaitingTest, OnSuccessADependentOfAFailureIsCancelledAndSaysWhy) {
   script.doings["a"] = [](Step& step, const Order&, Receipt&) {
     return step.id() == "up" ? Outcome::abort("no") : Outcome::done();

@@ -54,6 +54,19 @@ TEST(Actions, SuccessResetsThePause) {
   EXPECT_NEAR(pauses_between(world.site("a").raised_at)[0], 1.0, 1.2);
 }
 
+TEST(Actions, SuccessResetsThePauseAlsoWhereItHasNoEffect) {
+  LiftWorld world(exact());
+  world.site("a").fails = 4;
+  world.site("a").does_nothing = true;
+  world.supervisor().apply({.children = {lift("a")}}).value();
+  ASSERT_TRUE(world.kit.wait_until([&] { return world.site("a").raises == 8; }));
+  const auto pauses = pauses_between(world.site("a").raised_at);
+  ASSERT_EQ(pauses.size(), 7U);
+  EXPECT_NEAR(pauses[3], 8.0, 1.2);
+  for (std::size_t i = 4; i < pauses.size(); ++i) EXPECT_LE(pauses[i], 2.2) << i;
+  EXPECT_EQ(world.show("a").failures, 0U);
+}
+
 TEST(Actions, AChangeOfStateResetsThePause) {
   LiftWorld world(exact());
   world.site("a").fails = 6;
