@@ -9,7 +9,7 @@ FAULT ?= engine
 export JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run examples build package test test-long sim crash crash-flows crash-images crash-workers bench format lint clean
+.PHONY: help setup run examples build package test test-long sim crash crash-flows crash-images crash-workers mutants bench format lint clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,7 +36,7 @@ examples: build ## build and show every example with its output
 test: setup ## all tests: release, address+undefined, thread sanitizer, short fuzz and simulation
 	@scripts/test
 
-test-long: setup ## make test, then clang build, clang-tidy, longer fuzz and many seeds
+test-long: setup ## make test, then clang build, clang-tidy, mutants, longer fuzz and many seeds
 	@scripts/test --long
 
 sim: setup ## run the simulation with SEEDS=n seeds
@@ -53,6 +53,9 @@ crash-workers: build ## kill a server that supervises 200 processes KILLS=n time
 
 crash: setup ## kill the engine KILLS=n times and audit it; STORE=postgres, FAULT=server|promote|stop
 	@scripts/run-driver tests/crash crash_driver --store $(STORE) --fault $(FAULT) --kills $(KILLS)
+
+mutants: setup ## build Pawl with the faults of tests/mutants and see that the tests find each
+	@scripts/mutants
 
 bench: setup ## run the benchmarks; results go to build/bench/results.jsonl
 	@scripts/bench
