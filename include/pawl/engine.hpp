@@ -142,7 +142,7 @@ class Engine {
   void submit(Transaction transaction, std::move_only_function<void(Result<std::vector<Instance>>)> done);
   /// The same, but where the engine has nothing else to do and the last commit took less than five
   /// milliseconds, the calling thread does the work: it returns when the outcome is durable and `done` has
-  /// run. Faster for one who is alone, by a wake-up. `commit` always does so.
+  /// run. Saves a wake-up, but a disk that stalls holds up the caller. `commit` always does so.
   void submit_here(Transaction transaction,
                    std::move_only_function<void(Result<std::vector<Instance>>)> done);
 

@@ -106,11 +106,10 @@ Result<http::Response> get_ephemerals(const Engine& engine, const http::Request&
   return http::json(out.take());
 }
 
-/// The engine's own thread only passes the outcome on; it is written where it is sent. A request that is
-/// alone need not wake that thread.
-void commit(Engine& engine, const http::Request& request, Transaction transaction, int status,
-            http::Reply reply) {
-  auto done = [&engine, status, role = request.role, event = transaction.operations().front().event,
+/// The engine's own thread makes the commit, never that of the connection: a disk that stalls must not hold
+/// up other connections. It only passes the outcome on; that is written where it is sent.
+void commit(Engine& engine, http::Role role, Transaction transaction, int status, http::Reply reply) {
+  auto done = [&engine, status, role, event = transaction.operations().front().event,
                reply = std::move(reply)](Result<std::vector<Instance>> outcome) mutable {
     if (!outcome) return reply(fail(std::move(outcome).error()));
     http::Response response{.status = status};
@@ -122,11 +121,7 @@ void commit(Engine& engine, const http::Request& request, Transaction transactio
     };
     reply(std::move(response));
   };
-  if (request.alone) {
-    engine.submit_here(std::move(transaction), std::move(done));
-  } else {
-    engine.submit(std::move(transaction), std::move(done));
-  }
+  engine.submit(std::move(transaction), std::move(done));
 }
 
 /// Instances of some machines are run by somebody who counts on being the only one: events from elsewhere
@@ -167,7 +162,7 @@ http::AsyncHandler committing(Engine& engine, Result<Transaction> (*make)(const 
     if (auto free = check_free(engine, request); !free) return reply(fail(std::move(free).error()));
     auto transaction = make(request);
     if (!transaction) return reply(fail(std::move(transaction).error()));
-    commit(engine, request, *std::move(transaction), status, std::move(reply));
+    commit(engine, request.role, *std::move(transaction), status, std::move(reply));
   };
 }
 

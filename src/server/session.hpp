@@ -357,7 +357,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
         .keep_alive = keep_alive_, .head = head_, .gzip = accepts_gzip(request.header("Accept-Encoding"))};
     disarm();
     if (!kTls) exchange_->shortcut.open(socket().native_handle());
-    request.alone = ++shared_->unanswered == 1;
+    ++shared_->unanswered;
     shared_->handler(std::move(request),
                      [exchange = exchange_, shared = shared_, form](http::Response response) {
                        reply(exchange, *shared, form, std::move(response));

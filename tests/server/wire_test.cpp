@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <zlib.h>
 
+#include <atomic>
 #include <thread>
 
+#include "tests/engine/broken_store.hpp"
 #include "tests/server/world.hpp"
 
 namespace pawl::test {
@@ -284,6 +286,50 @@ TEST(Wire, AnAddressInUseIsReported) {
   const auto refused = Server::start(world.runtime, *world.engine, {.listen = address});
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message(), HasSubstr(address));
+}
+
+/// A disk that stalls: a commit waits until it is let go on.
+struct Stall {
+  std::atomic<bool> armed = false;
+  Gate reached;
+  std::atomic<bool> over = false;
+};
+class StallingStore final : public StoreAround {
+ public:
+  StallingStore(std::unique_ptr<Store> inside, Stall& stall)
+      : StoreAround(std::move(inside)), stall_(stall) {}
+
+  Result<void> commit() override {
+    if (stall_.armed.exchange(false)) {
+      stall_.reached.open();
+      stall_.over.wait(false);
+    }
+    return inside_->commit();
+  }
+
+ private:
+  Stall& stall_;
+};
+
+TEST(Wire, ADiskThatStallsHoldsUpNobodyWhoReads) {
+  Stall stall;
+  ServerOptions options;
+  options.threads = 1;
+  World world(options, {}, [&](Runtime& runtime, const EngineOptions& how) -> Result<std::unique_ptr<Store>> {
+    PAWL_TRY(auto store, open_store(runtime, how));
+    return std::make_unique<StallingStore>(std::move(store), stall);
+  });
+  world.engine->create<door>("front").value();
+  Client writer(world.server->port());
+  stall.armed = true;
+  writer.send(
+      "POST /v1/instances/door/front/events HTTP/1.1\r\nHost: localhost\r\n"
+      "Content-Type: application/json\r\nContent-Length: 16\r\n\r\n{\"event\":\"Push\"}");
+  world.runtime.wait(stall.reached);
+  EXPECT_EQ(world.call("GET", "/v1/instances/door/front").status, 200);
+  stall.over = true;
+  stall.over.notify_all();
+  EXPECT_EQ(writer.read().status, 200);
 }
 
 }  // namespace
