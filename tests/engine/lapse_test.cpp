@@ -68,6 +68,25 @@ TEST_F(LapseTest, NothingIsRefusedByWhatIsInMemoryWithoutTheLease) {
   EXPECT_EQ(code_of(world->send<counter>("c", Add{0})), Code::guard_refused);
 }
 
+TEST_F(LapseTest, AClaimThatWaitsIsToldOfATakeover) {
+  const auto elsewhere = [] {
+    Machines machines;
+    machines.add<order>();
+    machines.work<order, Charge>("charge", [](const WorkContext&, const Charge&) { return no_reply(); },
+                                 {.lease = 30s});
+    return machines;
+  };
+  std::optional<Code> told;
+  World remote{elsewhere, {}, {.opener = opens<Leased>(fate)}};
+  remote->claim("order", {"charge"}, 24h, [&](const auto& outcome) { told = code_of(outcome); });
+  remote.simulation().run_for(1min);
+  ASSERT_FALSE(told);
+  fate.ended = true;
+  remote.simulation().run_for(1min);
+  EXPECT_EQ(told, Code::store_fenced);
+  EXPECT_EQ(code_of(remote->claim("order", {"charge"}, 24h)), Code::store_fenced);
+}
+
 TEST_F(LapseTest, AHandlerIsAskedToStopWhenAnotherOwnerHasTakenOver) {
   ASSERT_TRUE(world->create<order>("o"));
   ASSERT_TRUE(world->send<order>("o", Place{}));

@@ -113,6 +113,29 @@ TEST_P(TransientTest, AnAttemptWhoseInstanceCannotBeReadDoesNotCountAsFailed) {
   EXPECT_EQ(granted(), 0U);
 }
 
+TEST_P(TransientTest, AClaimOfWorkThatIsGoneBeforeItCouldBeReadIsAnswered) {
+  const auto elsewhere = [] {
+    Machines machines;
+    machines.add<order>();
+    machines.work<order, Charge>("charge", [](const WorkContext&, const Charge&) { return no_reply(); },
+                                 {.lease = 30s});
+    return machines;
+  };
+  std::optional<bool> got;
+  World remote{elsewhere, {.cache_bytes = 0}, {.opener = opens<Unreadable>(fate_)}};
+  ASSERT_TRUE(remote->create<order>("o"));
+  ASSERT_TRUE(remote->send<order>("o", Place{}));
+  // What reads the order after that commit is the beginning of its work.
+  fate_.after_commit = GetParam();
+  remote->claim("order", {"charge"}, 1h, [&](const auto& outcome) { got = outcome && outcome->has_value(); });
+  remote.simulation().run_for(100ms);
+  EXPECT_FALSE(got);
+  fate_ = {};
+  ASSERT_TRUE(remote->send<order>("o", Expire{}));
+  remote.simulation().run_for(1min);
+  EXPECT_EQ(got, false);
+}
+
 INSTANTIATE_TEST_SUITE_P(Codes, TransientTest,
                          testing::Values(Code::store_io, Code::rolled_back, Code::disk_full),
                          [](const auto& each) { return std::string(name(each.param)); });

@@ -193,6 +193,7 @@ void EngineCore::end_serving(const Error& why) {
   PAWL_ASSERT(poisoned_.has_value(), "only a poisoned engine stops what runs", why.to_string());
   end_waiting(why);
   end_watching(why);
+  end_claims(why);
   for (auto& [key, running] : running_) running.stop.request_stop();
 }
 
@@ -223,7 +224,8 @@ void EngineCore::check_ownership() {
   }
   const bool busy = [&] {
     const std::lock_guard lock(waiters_mutex_);
-    return !watchers_.empty() || !running_.empty() || !entry_waiters_.empty() || !state_waiters_.empty();
+    return !watchers_.empty() || !claimers_.empty() || !running_.empty() || !entry_waiters_.empty() ||
+           !state_waiters_.empty();
   }();
   if (busy) watch_ownership();
 }

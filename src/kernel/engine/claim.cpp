@@ -39,6 +39,7 @@ void EngineCore::claim(std::string_view machine, std::vector<std::string> works,
   if (works.empty()) return done(fail(Code::invalid_argument, "a claim names at least one kind of work"));
   auto claimer = std::make_shared<Claimer>(Claimer{*number, std::move(works), std::move(done)});
   const bool posted = post([this, claimer, wait] {
+    if (poisoned_) return claimer->done(fail(*poisoned_));
     const auto id = ++last_claimer_;
     if (wait > Duration::zero()) {
       claimer->patience = lane_->after(wait, [this, id] {
@@ -68,6 +69,7 @@ void EngineCore::serve(Claimer claimer, std::uint64_t id) {
   if (!claimer.patience) return claimer.done(std::nullopt);
   const bool added = claimers_.emplace(id, std::move(claimer)).second;
   PAWL_ASSERT(added, "a claimer waits once", id);
+  watch_ownership();
 }
 
 void EngineCore::offer(const WorkKey& key, std::uint16_t machine, const std::string& name) {
@@ -110,10 +112,20 @@ void EngineCore::hand_out(const WorkKey& key, std::uint16_t machine, const WorkR
                   .duration = *handler_of(machine, work.name)->options.lease});
 }
 
-/// The work was gone before its attempt began; the claimer gets the next.
+/// The work was gone, or failed, before it could be handed out; the claimer gets the next.
 void EngineCore::claim_failed(const WorkKey& key) {
   auto node = claiming_.extract(key);
   if (node) serve(std::move(node.mapped()), ++last_claimer_);
+}
+
+/// No work begins any more, so nobody need wait for some.
+void EngineCore::end_claims(const Error& why) {
+  PAWL_ASSERT(poisoned_ || stopped_, "claims end with the engine", why.to_string());
+  for (auto& [id, claimer] : std::exchange(claimers_, {})) {
+    if (claimer.patience && lane_owner_) lane_->cancel(*claimer.patience);
+    claimer.done(fail(why));
+  }
+  for (auto& [key, claimer] : std::exchange(claiming_, {})) claimer.done(fail(why));
 }
 
 void EngineCore::lease_ended(WorkKey key, std::uint32_t attempt) {
@@ -140,6 +152,7 @@ std::optional<EngineCore::WorkKey> EngineCore::held(const Lease& lease) const {
 void EngineCore::heartbeat(const Lease& lease, std::move_only_function<void(Result<LeaseStatus>)> done) {
   auto shared = std::make_shared<std::move_only_function<void(Result<LeaseStatus>)>>(std::move(done));
   const bool posted = post([this, lease, shared] {
+    if (poisoned_) return (*shared)(fail(*poisoned_));
     const auto key = held(lease);
     if (!key) return (*shared)(fail(lost(lease)));
     auto& running = running_.find(*key)->second;

@@ -195,10 +195,7 @@ void EngineCore::close() {
   for (auto& request : waiting) {
     if (request.done) request.done(fail(Code::stopped, "the engine stopped"));
   }
-  for (auto& [id, claimer] : std::exchange(claimers_, {})) {
-    claimer.done(fail(Code::stopped, "the engine stopped"));
-  }
-  claiming_.clear();
+  end_claims(Error(Code::stopped, "the engine stopped"));
   end_watching(Error(Code::stopped, "the engine stopped"));
   workers_owner_.reset();
   maintenance_owner_.reset();

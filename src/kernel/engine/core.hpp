@@ -329,6 +329,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::optional<WorkKey> held(const Lease& lease) const;
   void hand_out(const WorkKey& key, std::uint16_t machine, const WorkRecord& work, const HeadData& data);
   void claim_failed(const WorkKey& key);
+  void end_claims(const Error& why);
   void lease_ended(WorkKey key, std::uint32_t attempt);
   void deliver(const InstanceId& sender, std::uint16_t machine, const MessageRecord& message);
   void acknowledge(const InstanceId& sender, std::uint16_t machine, std::int64_t number,

@@ -288,6 +288,7 @@ void EngineCore::work_returned(WorkKey key, std::uint16_t machine, std::uint32_t
     running_count_ = running_.size();
   }
   forget_permits(std::span(&key, 1));
+  claim_failed(key);
   const auto* work = find_work(heads_.find(key.first), key.second);
   PAWL_ASSERT(work == nullptr || work->attempt >= attempt, "an attempt that returns was recorded", key.second,
               attempt);
@@ -376,6 +377,7 @@ void EngineCore::stop_work(const WorkKey& key, std::uint16_t machine, const Work
 /// The work is no longer wanted. What runs is asked to stop; its permit is free when it has returned.
 void EngineCore::work_gone(const WorkKey& key) {
   withdraw_offer(key);
+  claim_failed(key);
   if (const auto running = running_.find(key); running != running_.end()) {
     running->second.stop.request_stop();
     // Nobody returns from a lease: its holder learns at its next heartbeat.
