@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,6 +58,7 @@ struct EngineOptions {
   /// ones are added at the end; what was released is not changed any more. Those of a store that has seen
   /// more of them are refused (`store_newer`).
   std::map<std::string, std::vector<Migration>> migrations{};
+  QueryLimits query_limits{};                 ///< of each `Engine::query`
   std::optional<Duration> keep{};             ///< how long log entries are kept; by default for ever
   std::optional<Duration> forget_finished{};  ///< how long finished instances are kept; by default for ever
   Duration checkpoint_every = std::chrono::milliseconds(500);
@@ -198,8 +200,11 @@ class Engine {
   /// Errors: `cursor_invalid`, `cursor_expired`.
   Result<Subscription> subscribe(std::string_view cursor) const;
 
-  /// A SELECT on the application's own tables; sees what is durable.
-  Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement) const;
+  /// A SELECT on the application's own tables; sees what is durable. It uses connections of its own, so that
+  /// nothing else waits for it. Errors: `timed_out`, `too_large` (see `QueryLimits`); `cancelled` where
+  /// `stop` was requested; `stopped` where the engine is closed meanwhile; `sql_refused`, `sql_failed`.
+  Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement,
+                                                   const std::stop_token& stop = {}) const;
 
   // Work that is done elsewhere; see `pawl/lease.hpp`. The callbacks run like those of `submit`.
 

@@ -8,6 +8,7 @@
 ///
 /// Placeholders are ?1, ?2, … on every store. A statement runs once per row of parameters.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -15,6 +16,8 @@
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "pawl/time.hpp"
 
 namespace pawl {
 
@@ -51,6 +54,13 @@ struct Sql {
   std::vector<std::vector<SqlValue>> rows{{}};  ///< by default it runs once, without parameters
   std::optional<std::int64_t> expect{};         ///< rows that all runs together must affect
   bool operator==(const Sql&) const = default;
+};
+
+/// What one query of the application may take. A query that needs more fails; the store goes on.
+struct QueryLimits {
+  Duration timeout = std::chrono::seconds(30);  ///< with the wait for a connection; then `timed_out`
+  std::size_t rows = 1'000'000;                 ///< of the result; beyond that `too_large`
+  std::size_t bytes = std::size_t{256} << 20;   ///< of the result's texts and blobs; likewise
 };
 
 /// Statements that bring tables from one form to the next; CREATE, ALTER and DROP are allowed in them.

@@ -117,7 +117,7 @@ class RunningStep final : public Step {
   void sql(Sql statement) override { asked_.sql.push_back(std::move(statement)); }
   Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement) override {
     PAWL_TRY(const auto* engine, core_.engine(context_.stop));
-    return engine->query(statement);
+    return engine->query(statement, context_.stop);
   }
 
   StepAsked take_asked() { return std::move(asked_); }

@@ -48,12 +48,14 @@ Result<std::unique_ptr<Store>> open_store_at(StoreOptions options) {
     return open_postgres({.url = std::move(options.where),
                           .read_only = options.read_only,
                           .create = options.create,
-                          .take_over = options.take_over});
+                          .take_over = options.take_over,
+                          .query_limits = options.query_limits});
   }
   if (where.starts_with(kSqlite) && where.size() > kSqlite.size()) {
     return open_sqlite({.path = where.substr(kSqlite.size()),
                         .read_only = options.read_only,
                         .create = options.create,
+                        .query_limits = options.query_limits,
                         .vfs = std::move(options.vfs),
                         .now = std::move(options.now)});
   }

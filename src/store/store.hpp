@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -272,8 +273,15 @@ class Store {
   /// Statements of the application's own schema (CREATE TABLE …), at start-up, in one durable transaction.
   virtual Result<void> execute(std::span<const Sql> statements) = 0;
 
-  /// A SELECT of the application, from any thread; each row as values.
-  virtual Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement) = 0;
+  /// A SELECT of the application, from any thread; each row as values. It has connections of its own: no
+  /// other call waits for it. Errors: `timed_out`, `too_large`, `cancelled` by `stop`, `stopped`,
+  /// `sql_refused`, `sql_failed`.
+  virtual Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement,
+                                                           const std::stop_token& stop = {}) = 0;
+
+  /// Ends the queries that run or wait, and refuses further ones, with `stopped`: comes before the store is
+  /// destroyed where other threads may still be in `query`. From any thread.
+  virtual void stop_queries() = 0;
 };
 
 /// How to open a SQLite store.
@@ -284,8 +292,9 @@ struct SqliteOptions {
   std::int64_t flush_every =
       65536;  ///< transitions between two updates of the heads; more where they are many
   std::size_t entry_bytes = std::size_t{1} << 20;  ///< limit of one entry's texts together
-  std::string vfs;                                 ///< name of a registered SQLite VFS; empty: the system's
-  std::function<Time()> now;                       ///< for the owner's record; default: the system's clock
+  QueryLimits query_limits{};
+  std::string vfs;              ///< name of a registered SQLite VFS; empty: the system's
+  std::function<Time()> now;    ///< for the owner's record; default: the system's clock
 };
 
 /// Errors: `store_locked` (by whom), `store_newer`, `store_corrupt` (where), `store_io`, `invalid_argument`.
@@ -304,6 +313,7 @@ struct PostgresOptions {
   std::int64_t flush_every = 262'144;            ///< as above; updating a row costs more here
   std::size_t entry_bytes = std::size_t{1} << 20;
   std::int64_t partition_entries = 1'000'000;  ///< entries in one partition of the log
+  QueryLimits query_limits{};
 };
 
 /// Errors: `store_locked` (by whom), `store_newer`, `store_corrupt`, `store_io`, `store_unsafe`,
@@ -318,6 +328,7 @@ struct StoreOptions {
   bool take_over =
       false;  ///< from an owner that still holds it; a lock on a file ends with its process anyway
   std::string vfs{};
+  QueryLimits query_limits{};
   std::function<Time()> now{};
 };
 

@@ -51,10 +51,12 @@ class StoreAround : public Store {
     return inside_->backup(path, progress);
   }
   Result<StoreCheck> check() override { return inside_->check(); }
+  void stop_queries() override { inside_->stop_queries(); }
   Result<StoreRepair> repair() override { return inside_->repair(); }
   Result<void> execute(std::span<const Sql> statements) override { return inside_->execute(statements); }
-  Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement) override {
-    return inside_->query(statement);
+  Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement,
+                                                   const std::stop_token& stop) override {
+    return inside_->query(statement, stop);
   }
 
  protected:

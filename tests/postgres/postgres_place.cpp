@@ -11,8 +11,10 @@ PostgresPlace::~PostgresPlace() {
 }
 
 PostgresOptions PostgresPlace::options(const PlaceOptions& wanted) const {
-  return {
-      .url = server_.url(database_), .flush_every = wanted.flush_every, .entry_bytes = wanted.entry_bytes};
+  return {.url = server_.url(database_),
+          .flush_every = wanted.flush_every,
+          .entry_bytes = wanted.entry_bytes,
+          .query_limits = wanted.query_limits};
 }
 
 Result<std::unique_ptr<Store>> PostgresPlace::open(const PlaceOptions& wanted) {

@@ -174,6 +174,10 @@ Result<Seq> StoreSql::run(const Sql& sql, const std::string& key) {
   return join(*store_, {created(key)}, {sql});
 }
 
+void StoreSql::limit_queries(const QueryLimits& limits) {
+  store_ = reopen(std::move(store_), {.query_limits = limits});
+}
+
 Rows StoreSql::invoices() {
   return store_->query(plain("SELECT id, cents FROM invoice ORDER BY id")).value();
 }

@@ -21,6 +21,7 @@ namespace pawl::test {
 struct PlaceOptions {
   std::int64_t flush_every = 8192;
   std::size_t entry_bytes = std::size_t{1} << 20;
+  QueryLimits query_limits{};
 };
 
 /// Where one test keeps its store: it can be opened again and again, and it is gone afterwards.
@@ -124,6 +125,10 @@ class Conformance : public testing::TestWithParam<MakePlace> {
 
 using Rows = std::vector<std::vector<SqlValue>>;
 inline Sql plain(const std::string& text) { return {.text = text}; }
+/// A query that runs until somebody ends it.
+inline Sql endless_query() {
+  return plain("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT count(*) FROM n");
+}
 
 /// A store with one table of the application.
 class StoreSql : public Conformance {
@@ -132,6 +137,8 @@ class StoreSql : public Conformance {
   /// Joins a transaction that creates instance `key` and runs the statement.
   Result<Seq> run(const Sql& sql, const std::string& key = "k");
   Rows invoices();
+  /// Opens the store again.
+  void limit_queries(const QueryLimits& limits);
 
   std::unique_ptr<Store> store_;
 };

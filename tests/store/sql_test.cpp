@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conformance: the application's own tables and statements.
+#include <thread>
+
 #include "tests/store/conformance.hpp"
 
 namespace pawl::test {
@@ -145,6 +147,64 @@ TEST_P(StoreSql, AQueryOnlyReads) {
     EXPECT_EQ(code(store_->query(plain(text))), Code::sql_refused) << text;
   }
   EXPECT_EQ(code(store_->query(plain("SELECT nothing FROM invoice"))), Code::sql_failed);
+}
+
+TEST_P(StoreSql, AQueryThatTakesTooLongIsEndedAndSaysWhichOptionIsTheLimit) {
+  limit_queries({.timeout = std::chrono::milliseconds(1)});
+  for (int i = 0; i < 6; ++i) {  // no connection is lost by it
+    const auto ended = store_->query(endless_query());
+    ASSERT_EQ(code(ended), Code::timed_out);
+    EXPECT_EQ(ended.error().field("limit"), "0.001s");
+    EXPECT_NE(ended.error().message().find("query_limits.timeout"), std::string::npos);
+  }
+  ASSERT_TRUE(run(plain("INSERT INTO invoice VALUES('i-1', 1)")));
+  ASSERT_TRUE(store_->commit()) << "the store goes on";
+}
+
+TEST_P(StoreSql, AResultWithTooManyRowsIsRefused) {
+  limit_queries({.rows = 3});
+  EXPECT_EQ(store_->query({.text = "SELECT ?1", .rows = {{1}, {2}, {3}}}).value(), (Rows{{1}, {2}, {3}}));
+  const auto refused = store_->query(plain(
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT i FROM n"));  // without an end
+  ASSERT_EQ(code(refused), Code::too_large);
+  EXPECT_EQ(refused.error().field("option"), "query_limits.rows");
+  EXPECT_EQ(refused.error().field("limit"), "3");
+  EXPECT_EQ(store_->query(plain("SELECT 7")).value(), (Rows{{7}})) << "the store goes on";
+}
+
+TEST_P(StoreSql, AResultWithTooManyBytesIsRefused) {
+  limit_queries({.bytes = 10});
+  const Rows values{{"12345", Blob{"67890"}}};
+  EXPECT_EQ(store_->query({.text = "SELECT ?1, ?2", .rows = values}).value(), values);
+  const auto refused = store_->query({.text = "SELECT ?1", .rows = {{"123456"}, {"78901"}}});
+  ASSERT_EQ(code(refused), Code::too_large);
+  EXPECT_EQ(refused.error().field("option"), "query_limits.bytes");
+}
+
+TEST_P(StoreSql, LimitsMustBePositive) {
+  for (const QueryLimits& limits :
+       {QueryLimits{.timeout = Duration::zero()}, QueryLimits{.rows = 0}, QueryLimits{.bytes = 0}}) {
+    EXPECT_EQ(code(place_->open({.query_limits = limits})), Code::invalid_argument);
+  }
+}
+
+TEST_P(StoreSql, AQueryEndsWhenItsCallerAsksIt) {
+  std::jthread asks([&](const std::stop_token& stop) {
+    EXPECT_EQ(code(store_->query(endless_query(), stop)), Code::cancelled);
+  });
+  asks.request_stop();
+  asks.join();
+  EXPECT_EQ(store_->query(plain("SELECT 7")).value(), (Rows{{7}})) << "the others go on";
+}
+
+TEST_P(StoreSql, ClosingEndsQueriesThatRunOrWait) {
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 6; ++i) {
+    threads.emplace_back([&] { EXPECT_EQ(code(store_->query(endless_query())), Code::stopped); });
+  }
+  store_->stop_queries();
+  threads.clear();
+  EXPECT_EQ(code(store_->query(plain("SELECT 7"))), Code::stopped);
 }
 
 TEST_P(StoreSql, TheSchemaIsDurableAndMayBeStatedAgain) {

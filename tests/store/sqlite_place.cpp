@@ -21,7 +21,10 @@ Directory::~Directory() {
 }
 
 SqliteOptions SqlitePlace::options(const PlaceOptions& wanted) const {
-  return {.path = path_, .flush_every = wanted.flush_every, .entry_bytes = wanted.entry_bytes};
+  return {.path = path_,
+          .flush_every = wanted.flush_every,
+          .entry_bytes = wanted.entry_bytes,
+          .query_limits = wanted.query_limits};
 }
 
 Result<std::unique_ptr<Store>> SqlitePlace::open(const PlaceOptions& wanted) {

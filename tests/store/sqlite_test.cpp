@@ -17,6 +17,7 @@ class SimulatedPlace final : public Place {
     return open_sqlite({.path = "pawl.db",
                         .flush_every = wanted.flush_every,
                         .entry_bytes = wanted.entry_bytes,
+                        .query_limits = wanted.query_limits,
                         .vfs = disk_.vfs_name()});
   }
   Result<std::unique_ptr<Store>> open_read_only() override {

@@ -175,6 +175,8 @@ void EngineCore::close() {
     visitors_gone_.wait(lock, [this] { return visitors_ == 0; });
     PAWL_ASSERT(waiting_ >= queue_.size(), "what is queued waits", waiting_, queue_.size());
   }
+  // Work that waits for a query is awaited below.
+  if (store_) store_->stop_queries();
   // The lane goes first, so that nothing new is decided or started. Then those who wait are answered, jobs
   // among them, and only then the jobs are awaited.
   lane_owner_.reset();

@@ -121,7 +121,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Result<void> wait_for_entries(Seq after, std::optional<Duration> timeout);
   Seq partition_seq(std::string_view partition) const;
   std::vector<std::string> partition_keys(std::string_view machine, std::string_view partition) const;
-  Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement) const;
+  Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement, const std::stop_token& stop) const;
 
   // Work that is done elsewhere (claim.cpp).
   void claim(std::string_view machine, std::vector<std::string> works, Duration wait, ClaimDone done);

@@ -157,8 +157,9 @@ Result<Subscription> Engine::subscribe(std::string_view cursor) const {
   return Subscription(core_, after, core_->make_cursor(after));
 }
 
-Result<std::vector<std::vector<SqlValue>>> Engine::query(const Sql& statement) const {
-  return core_->query(statement);
+Result<std::vector<std::vector<SqlValue>>> Engine::query(const Sql& statement,
+                                                         const std::stop_token& stop) const {
+  return core_->query(statement, stop);
 }
 
 Result<void> Engine::put_ephemeral(std::string_view machine, std::string_view key, std::string name,

@@ -22,10 +22,11 @@ bool is_store_failure(Code code) { return std::to_underlying(code) / 1000 == 3; 
 }  // namespace
 
 Result<std::unique_ptr<Store>> open_store(Runtime& runtime, const EngineOptions& options) {
-  return open_store_at(
-      {.where = options.store, .take_over = options.take_over, .vfs = options.vfs, .now = [&runtime] {
-         return runtime.now();
-       }});
+  return open_store_at({.where = options.store,
+                        .take_over = options.take_over,
+                        .vfs = options.vfs,
+                        .query_limits = options.query_limits,
+                        .now = [&runtime] { return runtime.now(); }});
 }
 
 Result<void> EngineCore::open(const StoreOpener& opener) {

@@ -389,9 +389,10 @@ std::vector<std::string> EngineCore::partition_keys(std::string_view machine,
   return keys;
 }
 
-Result<std::vector<std::vector<SqlValue>>> EngineCore::query(const Sql& statement) const {
+Result<std::vector<std::vector<SqlValue>>> EngineCore::query(const Sql& statement,
+                                                             const std::stop_token& stop) const {
   PAWL_CHECK(store_->still_owner());
-  return store_->query(statement);
+  return store_->query(statement, stop);
 }
 
 }  // namespace pawl

@@ -18,7 +18,9 @@ namespace {
 constexpr int kAttempts = 5;
 constexpr Duration kPauses = std::chrono::minutes(1);
 
-std::string shown(const std::string& text) { return text.size() <= 120 ? text : text.substr(0, 117) + "..."; }
+std::string shown(const std::string& text) {
+  return text.size() <= 120 ? text : fmt::format("{}...", std::string_view(text).substr(0, 117));
+}
 
 Error refusal(const std::string& what, const std::string& text) {
   return Error(Code::sql_refused, fmt::format("{} is not allowed here: {}", what, shown(text)),
@@ -200,28 +202,28 @@ Result<void> ApplicationSql::run(Connection& db, std::span<const Sql> statements
   }
 }
 
-Result<std::vector<std::vector<SqlValue>>> ApplicationSql::query(Connection& db, const Sql& sql) {
+Result<std::vector<std::vector<SqlValue>>> ApplicationSql::query(Connection& db, const Sql& sql,
+                                                                 const QueryWatch& watch,
+                                                                 const QueryLimits& limits) {
   PAWL_TRY(const auto text, prepare(sql, Allow::read));
   db.queue("BEGIN READ ONLY");
-  const auto first = db.queued_results();
   queue(db, sql, text, Format::text);
   db.queue("COMMIT");
-  auto results = db.sync();
-  if (!results) {
-    if (db.lost()) return fail(std::move(results).error());
+  QueryRows result(limits);
+  auto done = db.stream(watch, [&](const Rows& rows) {
+    std::vector<SqlValue> values;
+    for (int column = 0; column < rows.columns(); ++column) values.push_back(column_value(rows, 0, column));
+    return result.add(std::move(values));
+  });
+  if (!done) {
+    if (db.lost()) return fail(std::move(done).error());
     db.roll_back();
-    return fail(failure(results.error(), sql.text));
+    // The server was faster.
+    if (done.error().field("sqlstate") == "57014") PAWL_CHECK(watch.check());
+    return fail(failure(done.error(), sql.text));
   }
   if (!is_known(text)) return fail(refusal("this kind of statement", sql.text));
-  std::vector<std::vector<SqlValue>> values;
-  for (std::size_t i = first; i + 1 < results->size(); ++i) {
-    const auto& rows = (*results)[i];
-    for (int row = 0; row < rows.count(); ++row) {
-      auto& line = values.emplace_back();
-      for (int column = 0; column < rows.columns(); ++column) line.push_back(column_value(rows, row, column));
-    }
-  }
-  return values;
+  return result.take();
 }
 
 }  // namespace pawl::postgres

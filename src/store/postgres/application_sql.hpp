@@ -28,7 +28,9 @@ class ApplicationSql {
   /// ended it.
   Result<void> run(Connection& db, std::span<const Sql> statements, Allow allow);
 
-  Result<std::vector<std::vector<SqlValue>>> query(Connection& db, const Sql& sql);
+  /// Errors: also those of `QueryWatch` and `QueryRows`; then the connection counts as lost.
+  Result<std::vector<std::vector<SqlValue>>> query(Connection& db, const Sql& sql, const QueryWatch& watch,
+                                                   const QueryLimits& limits);
 
   /// Whether these statements could be run at all; nothing is sent. Errors: `sql_refused`, `sql_failed`.
   Result<void> check(std::span<const Sql> statements, Allow allow) const;

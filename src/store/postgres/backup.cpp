@@ -87,9 +87,8 @@ Result<void> PostgresStore::backup(const std::string& path, const std::function<
     return fail(Code::invalid_argument,
                 fmt::format("the target {} of a backup must not hold a store yet", address.shown()));
   }
-  Reader source(names_);
-  PAWL_CHECK(source.open(options_, address_));
-  auto& db = source.database();
+  PAWL_TRY(const auto source, Reader::open(options_, address_, names_));
+  auto& db = source->database();
   PAWL_CHECK(migrate(target, names, Create::yes));
   PAWL_CHECK(db.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"));
   auto done = Backup(db, names_, target, names).run(progress);

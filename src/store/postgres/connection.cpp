@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -219,28 +221,66 @@ bool Connection::wait_for_socket() {
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(deadline_ - std::chrono::steady_clock::now());
     if (left.count() <= 0) return false;
-    pollfd waits{.fd = PQsocket(get()),
-                 .events = static_cast<short>(POLLIN | (unsent > 0 ? POLLOUT : 0)),
-                 .revents = 0};
-    const int ready = poll(&waits, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 1000)));
+    // The second one is left out where its number is negative.
+    std::array<pollfd, 2> waits{
+        {{.fd = PQsocket(get()),
+          .events = static_cast<short>(POLLIN | (unsent > 0 ? POLLOUT : 0)),
+          .revents = 0},
+         {.fd = streaming_ == nullptr ? -1 : streaming_->wake, .events = POLLIN, .revents = 0}}};
+    const int ready =
+        poll(waits.data(), waits.size(), static_cast<int>(std::min<std::int64_t>(left.count(), 1000)));
     if (ready < 0 && errno != EINTR) return false;
     if (ready <= 0) continue;
-    if ((waits.revents & (POLLIN | POLLERR | POLLHUP)) != 0) return PQconsumeInput(get()) == 1;
+    if (waits[1].revents != 0) return false;
+    if ((waits[0].revents & (POLLIN | POLLERR | POLLHUP)) != 0) return PQconsumeInput(get()) == 1;
   }
 }
 
 Result<PGresult*> Connection::next_result() {
   while (PQisBusy(get()) != 0) {
     // What had arrived before the connection broke is still handed out.
-    if (!wait_for_socket() && PQisBusy(get()) != 0) return fail(lost_error("waiting for PostgreSQL"));
+    if (wait_for_socket() || PQisBusy(get()) == 0) continue;
+    if (streaming_ != nullptr) {
+      if (auto goes_on = streaming_->watch.check(); !goes_on) return fail(ended(std::move(goes_on).error()));
+    }
+    return fail(lost_error("waiting for PostgreSQL"));
   }
   return PQgetResult(get());
 }
 
 Result<std::vector<Rows>> Connection::sync() {
+  deadline_ = std::chrono::steady_clock::now() + options_.patience;
+  return results();
+}
+
+/// Gives up what the server is doing. Nobody waits for its answer, so the connection is of no more use.
+Error Connection::ended(Error error) {
+  cancel();
+  lost_ = true;
+  return error;
+}
+
+Result<void> Connection::stream(const QueryWatch& watch,
+                                const std::function<Result<void>(const Rows&)>& row) {
+  const int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wake < 0) return fail(Code::store_io, "the system gives no eventfd");
+  const Streaming streaming{watch, row, wake};
+  Result<std::vector<Rows>> rest;
+  {
+    const std::stop_callback on_stop(watch.stop(), [wake] { eventfd_write(wake, 1); });
+    streaming_ = &streaming;
+    deadline_ = watch.deadline();
+    rest = results();
+    streaming_ = nullptr;
+  }
+  ::close(wake);
+  if (!rest) return fail(std::move(rest).error());
+  return {};
+}
+
+Result<std::vector<Rows>> Connection::results() {
   const auto prepares = std::exchange(prepares_, {});
   const auto new_kept = std::exchange(new_kept_, {});
-  deadline_ = std::chrono::steady_clock::now() + options_.patience;
   if (lost_ || !connection_) return fail(Code::store_io, "the connection was lost before");
   if (std::exchange(send_failed_, false) || PQpipelineSync(get()) != 1)
     return fail(lost_error("sending to PostgreSQL"));
@@ -249,6 +289,8 @@ Result<std::vector<Rows>> Connection::sync() {
   std::size_t position = 0;
   int silences = 0;
   while (true) {
+    // Has no effect but where the results of a statement begin.
+    if (streaming_ != nullptr) PQsetSingleRowMode(get());
     PAWL_TRY(auto* raw, next_result());
     if (raw == nullptr) {
       // One ends each statement's results; two together are the end of a connection.
@@ -260,7 +302,11 @@ Result<std::vector<Rows>> Connection::sync() {
     Rows result(raw);
     const auto status = PQresultStatus(raw);
     if (status == PGRES_PIPELINE_SYNC) break;
-    if (status == PGRES_FATAL_ERROR) {
+    if (status == PGRES_SINGLE_TUPLE) {
+      auto goes_on = streaming_->watch.check();
+      if (goes_on) goes_on = streaming_->row(result);
+      if (!goes_on) return fail(ended(std::move(goes_on).error()));
+    } else if (status == PGRES_FATAL_ERROR) {
       if (!first) {
         first = to_error(raw, "running a statement");
         failed_at_ = position;

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "store/postgres/address.hpp"
+#include "store/query.hpp"
 #include "store/store.hpp"
 
 namespace pawl::postgres {
@@ -145,6 +146,9 @@ class Connection {
   /// Sends what is queued and returns one result per statement. After an error the transaction, if one is
   /// open, must be rolled back; `failed_at` is the statement's position.
   Result<std::vector<Rows>> sync();
+  /// The same for statements of which one row after the other is wanted; `row` gets each by itself. Where the
+  /// watch or `row` refuses to go on, the server is told to, and the connection counts as lost.
+  Result<void> stream(const QueryWatch& watch, const std::function<Result<void>(const Rows&)>& row);
   /// After an error of `sync`: the results of the statements before the one that failed.
   std::vector<Rows> take_partial() { return std::move(partial_); }
   std::size_t failed_at() const { return failed_at_; }
@@ -189,6 +193,8 @@ class Connection {
 
   Error to_error(const PGresult* result, std::string_view doing);
   Error lost_error(std::string_view doing);
+  Error ended(Error error);
+  Result<std::vector<Rows>> results();
   /// Waits for the socket, and sends what is left to send. False: no answer in time, or an error.
   bool wait_for_socket();
   /// The next result, once it is there; null at the end of a statement's results.
@@ -199,6 +205,12 @@ class Connection {
   Result<void> copy_begun(PGresult* raw);
   void abandon_copy_in();
 
+  /// What `stream` was given.
+  struct Streaming {
+    const QueryWatch& watch;
+    const std::function<Result<void>(const Rows&)>& row;
+    int wake;  ///< an eventfd that ends a wait for the socket
+  };
   enum class CopyIn : std::uint8_t { none, starting, taking, failed };
 
   std::unique_ptr<PGconn, Finish> connection_;
@@ -215,6 +227,7 @@ class Connection {
   std::optional<Error> copy_error_;  ///< what has failed
   bool lost_ = false;
   bool send_failed_ = false;
+  const Streaming* streaming_ = nullptr;  ///< while `stream` runs
   std::chrono::steady_clock::time_point deadline_;
   std::unique_ptr<bool> unreplicated_ = std::make_unique<bool>(false);
 };

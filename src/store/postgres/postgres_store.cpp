@@ -12,6 +12,9 @@
 namespace pawl::postgres {
 namespace {
 
+/// Connections of one kind.
+constexpr std::size_t kReaders = 4;
+
 /// Numbers left out after a failover: a standby that was not synchronous may lack the newest entries, whose
 /// numbers others have seen.
 constexpr Seq kFailoverGap = Seq{1} << 20;
@@ -25,7 +28,9 @@ PostgresStore::PostgresStore(PostgresOptions options, Address address)
       ownership_(options_, names_),
       keeper_(options_, address_, names_, status_, ownership_),
       writer_(options_, address_, names_, status_, ownership_, keeper_),
-      readers_(options_, address_, names_) {
+      lookups_(kReaders, [this] { return Reader::open(options_, address_, names_); }),
+      ranges_(kReaders, [this] { return Reader::open(options_, address_, names_); }),
+      queries_(kReaders, [this] { return Reader::open_for_queries(options_, address_, names_); }) {
   address_.set_default("connect_timeout", "10");
   address_.set_default("fallback_application_name", "pawl");
   // A peer that vanished without a word is noticed by the kernel, not by a wait without end.
@@ -46,6 +51,7 @@ Result<void> PostgresStore::open() {
   if (options_.flush_every < 1 || options_.partition_entries < 1) {
     return fail(Code::invalid_argument, "flush_every and partition_entries must be positive");
   }
+  PAWL_CHECK(check_query_limits(options_.query_limits));
   return options_.read_only ? open_reader() : open_owner();
 }
 
@@ -126,21 +132,21 @@ Result<void> PostgresStore::still_owner() const {
 Result<void> PostgresStore::load(const std::function<void(const StoredHead&)>& visit) {
   // Not tried again: what has been visited cannot be taken back.
   PAWL_CHECK(status_.usable());
-  PAWL_TRY(auto reader, readers_.lease());
+  PAWL_TRY(auto reader, ranges_.lease());
   return reader->load(visit);
 }
 
 Result<std::optional<Entry>> PostgresStore::head_entry(const InstanceId& id, Seq seq) {
-  return reading([&](Reader& reader) { return reader.head_entry(id, seq); });
+  return reading(lookups_, [&](Reader& reader) { return reader.head_entry(id, seq); });
 }
 
 Result<std::vector<Entry>> PostgresStore::history(const InstanceId& id, Seq head, Seq before,
                                                   std::size_t limit) {
-  return reading([&](Reader& reader) { return reader.history(id, head, before, limit); });
+  return reading(ranges_, [&](Reader& reader) { return reader.history(id, head, before, limit); });
 }
 
 Result<std::vector<Entry>> PostgresStore::feed(Seq after, std::size_t limit) {
-  return reading([&](Reader& reader) { return reader.feed(after, limit); });
+  return reading(ranges_, [&](Reader& reader) { return reader.feed(after, limit); });
 }
 
 Result<bool> PostgresStore::wait(Seq after, Duration most) {
@@ -157,23 +163,22 @@ Result<std::optional<StoredRequest>> PostgresStore::find_request(const std::arra
     if (const auto* found = writer_.batch_request(id)) return *found;
     if (!writer_.may_know(id)) return std::nullopt;
   }
-  return reading([&](Reader& reader) { return reader.find_request(id); });
+  return reading(lookups_, [&](Reader& reader) { return reader.find_request(id); });
 }
 
 Result<std::vector<Ephemeral>> PostgresStore::ephemerals(const InstanceId& id) {
-  return reading([&](Reader& reader) { return reader.ephemerals(id); });
+  return reading(lookups_, [&](Reader& reader) { return reader.ephemerals(id); });
 }
 
 Result<Seq> PostgresStore::seq_before(Time time) {
-  return reading([&](Reader& reader) { return reader.seq_before(time); });
+  return reading(lookups_, [&](Reader& reader) { return reader.seq_before(time); });
 }
 
 Result<StoreCheck> PostgresStore::check() {
   PAWL_CHECK(status_.usable());
   // A connection of its own, because this takes long and the pool is small.
-  Reader reader(names_);
-  PAWL_CHECK(reader.open(options_, address_));
-  return reader.check();
+  PAWL_TRY(const auto reader, Reader::open(options_, address_, names_));
+  return reader->check();
 }
 
 Result<StoreRepair> PostgresStore::repair() {
@@ -185,8 +190,14 @@ Result<StoreRepair> PostgresStore::repair() {
   return result;
 }
 
-Result<std::vector<std::vector<SqlValue>>> PostgresStore::query(const Sql& statement) {
-  return reading([&](Reader& reader) { return reader.query(statement); });
+Result<std::vector<std::vector<SqlValue>>> PostgresStore::query(const Sql& statement,
+                                                                const std::stop_token& stop) {
+  QueryWatch watch(options_.query_limits, closing_.get_token(), stop);
+  return reading_on([&] { return queries_.lease(watch); },
+                    [&](Reader& reader) {
+                      watch.begin();
+                      return reader.query(statement, watch, options_.query_limits);
+                    });
 }
 
 }  // namespace pawl::postgres

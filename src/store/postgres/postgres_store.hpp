@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "store/postgres/reader.hpp"
 #include "store/postgres/schema.hpp"
 #include "store/postgres/writer.hpp"
+#include "store/reader_pool.hpp"
 #include "store/status.hpp"
 #include "store/store.hpp"
 
@@ -52,7 +54,9 @@ class PostgresStore final : public Store {
   Result<StoreCheck> check() override;
   Result<StoreRepair> repair() override;
   Result<void> execute(std::span<const Sql> statements) override { return writer_.execute(statements); }
-  Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement) override;
+  Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement,
+                                                   const std::stop_token& stop) override;
+  void stop_queries() override { closing_.request_stop(); }
 
  private:
   Result<void> open_owner();
@@ -60,10 +64,14 @@ class PostgresStore final : public Store {
   Result<ServerFacts> checked_facts(Connection& db) const;
   Result<StoreInfo> facts(Connection& db, const Meta& meta) const;
   Result<void> drop_partitions(Seq horizon);
-  /// Runs `read` on a reading connection; where that turns out to be gone, again on others as long as the
-  /// patience lasts.
+  /// Runs `read` on a reading connection that `lease` gives; where that turns out to be gone, again on others
+  /// as long as the patience lasts.
+  template <class Lease, class Read>
+  auto reading_on(Lease lease, Read read) -> decltype(read(std::declval<Reader&>()));
   template <class Read>
-  auto reading(Read read) -> decltype(read(std::declval<Reader&>()));
+  auto reading(ReaderPool<Reader>& pool, Read read) {
+    return reading_on([&pool] { return pool.lease(); }, read);
+  }
 
   PostgresOptions options_;
   Address address_;
@@ -72,23 +80,28 @@ class PostgresStore final : public Store {
   Ownership ownership_;
   Keeper keeper_;
   Writer writer_;
-  ReaderPool readers_;
+  std::stop_source closing_;
+  // What takes long keeps no connection from what is short: the engine's lane waits for lookups.
+  ReaderPool<Reader> lookups_;
+  ReaderPool<Reader> ranges_;
+  ReaderPool<Reader> queries_;
 };
 
-template <class Read>
-auto PostgresStore::reading(Read read) -> decltype(read(std::declval<Reader&>())) {
+template <class Lease, class Read>
+auto PostgresStore::reading_on(Lease lease, Read read) -> decltype(read(std::declval<Reader&>())) {
   // All idle connections may have died with the server, and the next one may be a while in coming; reading
   // again changes nothing.
   Backoff backoff(options_.patience);
   while (true) {
     PAWL_CHECK(status_.usable());
     std::optional<Error> gone;
-    if (auto reader = readers_.lease(); !reader) {
+    if (auto reader = lease(); !reader) {
       if (reader.error().code() != Code::store_io) return fail(std::move(reader).error());
       gone = std::move(reader).error();
     } else {
       auto result = read(**reader);
-      if (result || !(*reader)->database().lost()) return result;
+      const bool is_gone = !result && result.error().code() == Code::store_io;
+      if (!is_gone || !(*reader)->database().lost()) return result;
       gone = std::move(result).error();
     }
     if (!backoff.again()) return fail(*std::move(gone));

@@ -9,8 +9,6 @@
 namespace pawl::postgres {
 namespace {
 
-constexpr std::size_t kReaders = 4;
-
 // One order of columns for entries of the log and for those that a head carries itself.
 #define PAWL_PG_COLUMNS                                                                                    \
   "seq, id, kind, machine, key, partition, version, generation, prev, state, schema, at, event, payload, " \
@@ -56,14 +54,28 @@ void clear_key(Entry& entry) {
 
 }  // namespace
 
-Result<void> Reader::open(const PostgresOptions& options, const Address& address) {
-  PAWL_TRY(db_, Connection::open(address, {.patience = options.patience, .read_only = true}));
-  db_.queue(
+Result<std::unique_ptr<Reader>> Reader::open(const PostgresOptions& options, const Address& address,
+                                             const Names& names) {
+  auto reader = std::make_unique<Reader>(names);
+  PAWL_TRY(reader->db_, Connection::open(address, {.patience = options.patience, .read_only = true}));
+  reader->db_.queue(
       "SELECT set_config('search_path', concat_ws(', ', nullif(current_setting('search_path'), ''), $1), "
       "false)",
-      Params().text(names_.schema()));
-  PAWL_CHECK(db_.sync());
-  return {};
+      Params().text(names.schema()));
+  PAWL_CHECK(reader->db_.sync());
+  return reader;
+}
+
+Result<std::unique_ptr<Reader>> Reader::open_for_queries(const PostgresOptions& options,
+                                                         const Address& address, const Names& names) {
+  PAWL_TRY(auto reader, open(options, address, names));
+  // This process ends its queries itself; a little later the server does so for one that was stopped.
+  const auto limit =
+      std::min<Duration>(options.query_limits.timeout, std::chrono::hours(24)) + std::chrono::seconds(1);
+  reader->db_.queue(
+      fmt::format("SET statement_timeout = {}", std::chrono::ceil<std::chrono::milliseconds>(limit).count()));
+  PAWL_CHECK(reader->db_.sync());
+  return reader;
 }
 
 Result<void> Reader::find_machines() {
@@ -249,37 +261,6 @@ Result<Seq> Reader::seq_before(Time time) {
     }
     return found;
   });
-}
-
-Result<ReaderPool::Lease> ReaderPool::lease() {
-  std::unique_lock lock(mutex_);
-  returned_.wait(lock, [&] { return !idle_.empty() || made_ < kReaders; });
-  if (!idle_.empty()) {
-    auto reader = std::move(idle_.back());
-    idle_.pop_back();
-    return Lease(*this, std::move(reader));
-  }
-  ++made_;
-  lock.unlock();
-  auto reader = std::make_unique<Reader>(names_);
-  auto opened = reader->open(options_, address_);
-  if (opened) return Lease(*this, std::move(reader));
-  lock.lock();
-  --made_;
-  returned_.notify_one();
-  return fail(std::move(opened).error());
-}
-
-void ReaderPool::give_back(std::unique_ptr<Reader> reader) {
-  // One that failed in the middle of something is not used again.
-  const bool good = !reader->database().lost() && !reader->database().in_transaction();
-  const std::scoped_lock lock(mutex_);
-  if (good) {
-    idle_.push_back(std::move(reader));
-  } else {
-    --made_;
-  }
-  returned_.notify_one();
 }
 
 }  // namespace pawl::postgres

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Reading connections: each call sees one consistent, durable state. A small pool hands them to threads.
+/// Reading connections: each call sees one consistent, durable state.
 ///
-///     PAWL_TRY(auto reader, pool.lease());
+///     PAWL_TRY(auto reader, Reader::open(options, address, names));
 ///     PAWL_TRY(auto entries, reader->feed(after, 100));
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -27,9 +25,15 @@ namespace pawl::postgres {
 class Reader {
  public:
   explicit Reader(const Names& names) : names_(names), application_(names.schema()) {}
-  Result<void> open(const PostgresOptions& options, const Address& address);
+  static Result<std::unique_ptr<Reader>> open(const PostgresOptions& options, const Address& address,
+                                              const Names& names);
+  /// For queries of the application: the server ends those that this process cannot end any more.
+  static Result<std::unique_ptr<Reader>> open_for_queries(const PostgresOptions& options,
+                                                          const Address& address, const Names& names);
 
   Connection& database() { return db_; }
+  /// One that failed in the middle of something is not used again.
+  bool reusable() const { return !db_.lost() && !db_.in_transaction(); }
 
   Result<std::optional<Entry>> head_entry(const InstanceId& id, Seq seq);
   Result<std::vector<Entry>> history(const InstanceId& id, Seq head, Seq before, std::size_t limit);
@@ -39,7 +43,10 @@ class Reader {
   Result<Seq> seq_before(Time time);
   Result<void> load(const std::function<void(const StoredHead&)>& visit);
   Result<StoreCheck> check();
-  Result<std::vector<std::vector<SqlValue>>> query(const Sql& sql) { return application_.query(db_, sql); }
+  Result<std::vector<std::vector<SqlValue>>> query(const Sql& sql, const QueryWatch& watch,
+                                                   const QueryLimits& limits) {
+    return application_.query(db_, sql, watch, limits);
+  }
 
  private:
   Result<Entry> read_entry(const Rows& rows, int row);
@@ -56,42 +63,6 @@ class Reader {
   Connection db_;
   ApplicationSql application_;
   std::unordered_map<std::int64_t, std::string> machines_;
-};
-
-/// Thread-safe. A lease waits while all connections are in use.
-class ReaderPool {
- public:
-  ReaderPool(const PostgresOptions& options, const Address& address, const Names& names)
-      : options_(options), address_(address), names_(names) {}
-
-  class Lease {
-   public:
-    Lease(ReaderPool& pool, std::unique_ptr<Reader> reader) : pool_(&pool), reader_(std::move(reader)) {}
-    Lease(Lease&&) = default;
-    Lease& operator=(Lease&&) = delete;
-    ~Lease() {
-      if (reader_) pool_->give_back(std::move(reader_));
-    }
-    Reader* operator->() const { return reader_.get(); }
-    Reader& operator*() const { return *reader_; }
-
-   private:
-    ReaderPool* pool_;
-    std::unique_ptr<Reader> reader_;
-  };
-
-  Result<Lease> lease();
-
- private:
-  void give_back(std::unique_ptr<Reader> reader);
-
-  const PostgresOptions& options_;
-  const Address& address_;
-  const Names& names_;
-  std::mutex mutex_;
-  std::condition_variable returned_;
-  std::vector<std::unique_ptr<Reader>> idle_;
-  std::size_t made_ = 0;
 };
 
 template <class Work>

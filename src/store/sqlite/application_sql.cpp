@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::size_t kKeptStatements = 64;
 
-std::string shown(const std::string& text) { return text.size() <= 120 ? text : text.substr(0, 117) + "..."; }
+std::string shown(const std::string& text) {
+  return text.size() <= 120 ? text : fmt::format("{}...", std::string_view(text).substr(0, 117));
+}
 
 Error refusal(const std::string& what, const std::string& text) {
   return Error(Code::sql_refused, fmt::format("{} is not allowed here: {}", what, shown(text)),
@@ -49,6 +51,23 @@ SqlValue column_value(const Statement& row, int column) {
       return nullptr;
   }
 }
+
+/// Ends what a connection runs within this scope once the watch says so.
+class Interruptible {
+ public:
+  Interruptible(Database& db, const QueryWatch& watch) : db_(db) {
+    constexpr int kSteps = 1000;  // of SQLite's machine: some microseconds
+    sqlite3_progress_handler(db_.get(), kSteps, &Interruptible::ask, const_cast<QueryWatch*>(&watch));
+  }
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+  ~Interruptible() { sqlite3_progress_handler(db_.get(), 0, nullptr, nullptr); }
+
+ private:
+  static int ask(void* watch) { return static_cast<const QueryWatch*>(watch)->check() ? 0 : 1; }
+
+  Database& db_;
+};
 
 }  // namespace
 
@@ -171,22 +190,26 @@ Result<void> ApplicationSql::run(const Sql& sql, Allow allow) {
   return {};
 }
 
-Result<std::vector<std::vector<SqlValue>>> ApplicationSql::query(const Sql& sql) {
+Result<std::vector<std::vector<SqlValue>>> ApplicationSql::query(const Sql& sql, const QueryWatch& watch,
+                                                                 const QueryLimits& limits) {
+  const Interruptible interruptible(*db_, watch);
   const auto scope = authorizer_.allow(Allow::read);
   PAWL_TRY(auto* statement, prepared(sql.text, Allow::read));
-  std::vector<std::vector<SqlValue>> result;
+  QueryRows result(limits);
   for (const auto& row : sql.rows) {
     const ResetGuard guard(*statement);
     PAWL_CHECK(bind(*statement, sql, row));
     int code = statement->step();
     for (; code == SQLITE_ROW; code = statement->step()) {
-      auto& values = result.emplace_back();
+      std::vector<SqlValue> values;
       for (int i = 0; i < sqlite3_column_count(statement->get()); ++i)
         values.push_back(column_value(*statement, i));
+      PAWL_CHECK(result.add(std::move(values)));
     }
+    if ((code & 0xff) == SQLITE_INTERRUPT) PAWL_CHECK(watch.check());
     if (code != SQLITE_DONE) return fail(failure(code, sql));
   }
-  return result;
+  return result.take();
 }
 
 }  // namespace pawl::sqlite

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "pawl/sql.hpp"
+#include "store/query.hpp"
 #include "store/sqlite/authorizer.hpp"
 #include "store/sqlite/connection.hpp"
 
@@ -29,7 +30,9 @@ class ApplicationSql {
   /// Errors: `sql_refused`, `sql_failed`, `row_expectation_failed`; `disk_full`, `store_io` and
   /// `store_corrupt` where the store itself failed, so that the whole transaction is lost.
   Result<void> run(const Sql& sql, Allow allow);
-  Result<std::vector<std::vector<SqlValue>>> query(const Sql& sql);
+  /// Errors: also those of `QueryWatch` and `QueryRows`.
+  Result<std::vector<std::vector<SqlValue>>> query(const Sql& sql, const QueryWatch& watch,
+                                                   const QueryLimits& limits);
 
   /// Forgets the prepared statements: the schema has changed, so they may mean something else now.
   void clear();

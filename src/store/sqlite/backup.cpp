@@ -55,13 +55,12 @@ Result<void> SqliteStore::backup(const std::string& path, const std::function<vo
   const PartialFile partial(path + ".partial");
   {
     // A connection of its own, because this takes long and the pool is small.
-    Reader source;
-    PAWL_CHECK(source.open(options_));
+    PAWL_TRY(const auto source, Reader::open(options_));
     // The open snapshot holds the source still: otherwise each commit would make the copy start again.
-    PAWL_TRY(const auto snapshot, Snapshot::begin(source.database()));
-    PAWL_CHECK(read_meta(source.database()));
+    PAWL_TRY(const auto snapshot, Snapshot::begin(source->database()));
+    PAWL_CHECK(read_meta(source->database()));
     PAWL_TRY(auto target, Database::open(partial.path(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, ""));
-    PAWL_CHECK(copy_pages(source.database(), target, progress));
+    PAWL_CHECK(copy_pages(source->database(), target, progress));
   }
   PAWL_CHECK(make_independent(partial.path(), make_incarnation("")));
   return partial.move_to(path);

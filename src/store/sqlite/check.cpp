@@ -61,9 +61,8 @@ Result<void> check_heads(Database& db, LogCheck& check) {
 Result<StoreCheck> SqliteStore::check() {
   PAWL_CHECK(status_.usable());
   // A connection of its own, because this takes long and the pool is small.
-  Reader reader;
-  PAWL_CHECK(reader.open(options_));
-  auto& db = reader.database();
+  PAWL_TRY(const auto reader, Reader::open(options_));
+  auto& db = reader->database();
   PAWL_TRY(const auto snapshot, Snapshot::begin(db));
   PAWL_TRY(const auto meta, read_meta(db));
   LogCheck check(meta.horizon, meta.flushed);

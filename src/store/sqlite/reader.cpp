@@ -9,8 +9,6 @@
 namespace pawl::sqlite {
 namespace {
 
-constexpr std::size_t kReaders = 4;
-
 // One order of columns for entries of the log and for those that a head carries itself.
 #define PAWL_ENTRY_COLUMNS                                                                                 \
   "seq, id, kind, machine, key, partition, version, generation, prev, state, schema, at, event, payload, " \
@@ -227,36 +225,13 @@ Result<Seq> EntryReader::seq_before(Time time) {
   return found;
 }
 
-Result<void> Reader::open(const SqliteOptions& options) {
-  PAWL_TRY(db_, Database::open(options.path, SQLITE_OPEN_READONLY, options.vfs));
-  PAWL_CHECK(prepare_connection(db_, Access::reader));
-  application_.attach(db_);
-  return entries_.attach(db_);
-}
-
-Result<ReaderPool::Lease> ReaderPool::lease() {
-  std::unique_lock lock(mutex_);
-  returned_.wait(lock, [&] { return !idle_.empty() || made_ < kReaders; });
-  if (!idle_.empty()) {
-    auto reader = std::move(idle_.back());
-    idle_.pop_back();
-    return Lease(*this, std::move(reader));
-  }
-  ++made_;
-  lock.unlock();
+Result<std::unique_ptr<Reader>> Reader::open(const SqliteOptions& options) {
   auto reader = std::make_unique<Reader>();
-  auto opened = reader->open(options_);
-  if (opened) return Lease(*this, std::move(reader));
-  lock.lock();
-  --made_;
-  returned_.notify_one();
-  return fail(std::move(opened).error());
-}
-
-void ReaderPool::give_back(std::unique_ptr<Reader> reader) {
-  const std::scoped_lock lock(mutex_);
-  idle_.push_back(std::move(reader));
-  returned_.notify_one();
+  PAWL_TRY(reader->db_, Database::open(options.path, SQLITE_OPEN_READONLY, options.vfs));
+  PAWL_CHECK(prepare_connection(reader->db_, Access::reader));
+  reader->application_.attach(reader->db_);
+  PAWL_CHECK(reader->entries_.attach(reader->db_));
+  return reader;
 }
 
 }  // namespace pawl::sqlite

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Reading connections: each sees one consistent, durable state. A small pool hands them to threads.
+/// Reading connections: each sees one consistent, durable state.
 ///
-///     PAWL_TRY(auto reader, pool.lease());
-///     PAWL_TRY(auto entries, reader->feed(after, 100));
+///     PAWL_TRY(auto reader, Reader::open(options));
+///     PAWL_TRY(auto entries, reader->entries().feed(after, 100));
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -56,47 +54,16 @@ class EntryReader {
 /// One reading connection. One thread at a time.
 class Reader {
  public:
-  Result<void> open(const SqliteOptions& options);
+  static Result<std::unique_ptr<Reader>> open(const SqliteOptions& options);
   Database& database() { return db_; }
   EntryReader& entries() { return entries_; }
   ApplicationSql& application() { return application_; }
+  bool reusable() const { return true; }
 
  private:
   Database db_;
   ApplicationSql application_;
   EntryReader entries_;
-};
-
-/// Thread-safe. A lease waits while all connections are in use.
-class ReaderPool {
- public:
-  explicit ReaderPool(const SqliteOptions& options) : options_(options) {}
-
-  class Lease {
-   public:
-    Lease(ReaderPool& pool, std::unique_ptr<Reader> reader) : pool_(&pool), reader_(std::move(reader)) {}
-    Lease(Lease&&) = default;
-    Lease& operator=(Lease&&) = delete;
-    ~Lease() {
-      if (reader_) pool_->give_back(std::move(reader_));
-    }
-    Reader* operator->() const { return reader_.get(); }
-
-   private:
-    ReaderPool* pool_;
-    std::unique_ptr<Reader> reader_;
-  };
-
-  Result<Lease> lease();
-
- private:
-  void give_back(std::unique_ptr<Reader> reader);
-
-  const SqliteOptions& options_;
-  std::mutex mutex_;
-  std::condition_variable returned_;
-  std::vector<std::unique_ptr<Reader>> idle_;
-  std::size_t made_ = 0;
 };
 
 }  // namespace pawl::sqlite

@@ -12,6 +12,9 @@
 namespace pawl::sqlite {
 namespace {
 
+/// Connections of one kind.
+constexpr std::size_t kReaders = 4;
+
 /// Moves the WAL into the database file. A reader of an old snapshot may keep a part of it back; then the
 /// sync of the next commit must do.
 Result<void> rewrite_wal(Database& db) {
@@ -28,7 +31,9 @@ SqliteStore::SqliteStore(SqliteOptions options)
     : options_(std::move(options)),
       checkpointer_(status_),
       writer_(status_, checkpointer_, options_),
-      readers_(options_) {
+      lookups_(kReaders, [this] { return Reader::open(options_); }),
+      ranges_(kReaders, [this] { return Reader::open(options_); }),
+      queries_(kReaders, [this] { return Reader::open(options_); }) {
   if (!options_.now) {
     options_.now = [] { return std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now()); };
   }
@@ -47,6 +52,7 @@ Result<void> SqliteStore::open() {
     return fail(Code::invalid_argument,
                 fmt::format("flush_every is {}, it must be positive", options_.flush_every));
   }
+  PAWL_CHECK(check_query_limits(options_.query_limits));
   return options_.read_only ? open_reader() : open_owner();
 }
 
@@ -106,7 +112,7 @@ Result<void> SqliteStore::execute(std::span<const Sql> statements) { return writ
 
 Result<void> SqliteStore::load(const std::function<void(const StoredHead&)>& visit) {
   std::int64_t rows = 0;
-  PAWL_CHECK(reading([&](Reader& reader) {
+  PAWL_CHECK(reading(ranges_, [&](Reader& reader) {
     return reader.entries().load([&](const StoredHead& head) {
       ++rows;
       visit(head);
@@ -117,16 +123,16 @@ Result<void> SqliteStore::load(const std::function<void(const StoredHead&)>& vis
 }
 
 Result<std::optional<Entry>> SqliteStore::head_entry(const InstanceId& id, Seq seq) {
-  return reading([&](Reader& reader) { return reader.entries().head_entry(id, seq); });
+  return reading(lookups_, [&](Reader& reader) { return reader.entries().head_entry(id, seq); });
 }
 
 Result<std::vector<Entry>> SqliteStore::history(const InstanceId& id, Seq head, Seq before,
                                                 std::size_t limit) {
-  return reading([&](Reader& reader) { return reader.entries().history(id, head, before, limit); });
+  return reading(ranges_, [&](Reader& reader) { return reader.entries().history(id, head, before, limit); });
 }
 
 Result<std::vector<Entry>> SqliteStore::feed(Seq after, std::size_t limit) {
-  return reading([&](Reader& reader) { return reader.entries().feed(after, limit); });
+  return reading(ranges_, [&](Reader& reader) { return reader.entries().feed(after, limit); });
 }
 
 Result<std::optional<StoredRequest>> SqliteStore::find_request(const std::array<std::uint8_t, 16>& id) {
@@ -136,19 +142,24 @@ Result<std::optional<StoredRequest>> SqliteStore::find_request(const std::array<
     batch_entries_.forget_machines();
     return batch_entries_.find_request(id);
   }
-  return reading([&](Reader& reader) { return reader.entries().find_request(id); });
+  return reading(lookups_, [&](Reader& reader) { return reader.entries().find_request(id); });
 }
 
 Result<std::vector<Ephemeral>> SqliteStore::ephemerals(const InstanceId& id) {
-  return reading([&](Reader& reader) { return reader.entries().ephemerals(id); });
+  return reading(lookups_, [&](Reader& reader) { return reader.entries().ephemerals(id); });
 }
 
 Result<Seq> SqliteStore::seq_before(Time time) {
-  return reading([&](Reader& reader) { return reader.entries().seq_before(time); });
+  return reading(lookups_, [&](Reader& reader) { return reader.entries().seq_before(time); });
 }
 
-Result<std::vector<std::vector<SqlValue>>> SqliteStore::query(const Sql& statement) {
-  return reading([&](Reader& reader) { return reader.application().query(statement); });
+Result<std::vector<std::vector<SqlValue>>> SqliteStore::query(const Sql& statement,
+                                                              const std::stop_token& stop) {
+  PAWL_CHECK(status_.usable());
+  QueryWatch watch(options_.query_limits, closing_.get_token(), stop);
+  PAWL_TRY(auto reader, queries_.lease(watch));
+  watch.begin();
+  return reader->application().query(statement, watch, options_.query_limits);
 }
 
 }  // namespace pawl::sqlite

@@ -4,10 +4,11 @@
 /// The SQLite store: puts the parts together. `open_sqlite` in store.hpp makes one.
 
 #include <memory>
-#include <mutex>
+#include <stop_token>
 #include <string>
 #include <vector>
 
+#include "store/reader_pool.hpp"
 #include "store/sqlite/checkpointer.hpp"
 #include "store/sqlite/owner_lock.hpp"
 #include "store/sqlite/reader.hpp"
@@ -48,15 +49,17 @@ class SqliteStore final : public Store {
   Result<StoreCheck> check() override;
   Result<StoreRepair> repair() override;
   Result<void> execute(std::span<const Sql> statements) override;
-  Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement) override;
+  Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement,
+                                                   const std::stop_token& stop) override;
+  void stop_queries() override { closing_.request_stop(); }
 
  private:
   Result<void> open_owner();
   Result<void> open_reader();
   Result<StoreInfo> facts(Database& db, const Meta& meta) const;
-  /// Runs `read` on a reading connection.
+  /// Runs `read` on a reading connection of a pool.
   template <class Read>
-  auto reading(Read read) -> decltype(read(std::declval<Reader&>()));
+  auto reading(ReaderPool<Reader>& pool, Read read) -> decltype(read(std::declval<Reader&>()));
 
   SqliteOptions options_;
   Status status_;
@@ -64,14 +67,18 @@ class SqliteStore final : public Store {
   Checkpointer checkpointer_;
   Writer writer_;
   EntryReader batch_entries_;  ///< reads through the writer's connection
-  ReaderPool readers_;
+  std::stop_source closing_;
+  // What takes long keeps no connection from what is short: the engine's lane waits for lookups.
+  ReaderPool<Reader> lookups_;
+  ReaderPool<Reader> ranges_;
+  ReaderPool<Reader> queries_;
 };
 
 template <class Read>
-auto SqliteStore::reading(Read read) -> decltype(read(std::declval<Reader&>())) {
+auto SqliteStore::reading(ReaderPool<Reader>& pool, Read read) -> decltype(read(std::declval<Reader&>())) {
   PAWL_CHECK(status_.usable());
-  PAWL_TRY(auto reader, readers_.lease());
-  return read(*reader.operator->());
+  PAWL_TRY(auto reader, pool.lease());
+  return read(*reader);
 }
 
 }  // namespace pawl::sqlite

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine beside others that use its store: slow queries of the application, and other programs that
+// write.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+
+#include "kernel/engine/open_engine.hpp"
+#include "tests/engine/machines.hpp"
+
+namespace pawl::test {
+namespace {
+
+/// It runs until somebody ends it.
+Sql endless_query() {
+  return {.text = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT count(*) FROM n"};
+}
+
+class SharedStore : public testing::Test {
+ protected:
+  SharedStore() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "pawl-shared-XXXXXX").string();
+    directory = ::mkdtemp(pattern.data());
+    path = (directory / "engine.db").string();
+  }
+  ~SharedStore() override {
+    engine.reset();
+    std::filesystem::remove_all(directory);
+  }
+  void open(Machines machines, EngineOptions options = {}) {
+    options.schema = {{.text = "CREATE TABLE IF NOT EXISTS paid(receipt TEXT PRIMARY KEY)"}};
+    auto opened = open_engine(
+        runtime, std::move(machines), std::move(options), [this](Runtime&, const EngineOptions& with) {
+          return open_sqlite({.path = path, .query_limits = with.query_limits});
+        });
+    ASSERT_TRUE(opened) << opened.error().to_string();
+    engine = *std::move(opened);
+  }
+
+  ThreadRuntime runtime;
+  std::filesystem::path directory;
+  std::string path;
+  std::unique_ptr<Engine> engine;
+};
+
+TEST_F(SharedStore, ClosingDoesNotWaitForAQueryOfTheApplication) {
+  Gate begun;
+  std::atomic<Engine*> known = nullptr;
+  std::atomic<Code> ended = Code::internal;
+  Machines machines;
+  machines.add<counter>().add<order>();
+  machines.work<order, Charge>("charge", [&](const WorkContext&, const Charge&) -> Result<Reply> {
+    begun.open();
+    const auto rows = known.load()->query(endless_query());
+    if (!rows) ended = rows.error().code();
+    return fail(Code::cancelled, "the test ends");
+  });
+  open(std::move(machines));
+  known = engine.get();
+  ASSERT_TRUE(engine->create<order>("o"));
+  ASSERT_TRUE(engine->send<order>("o", Place{}));
+  runtime.wait(begun);
+  engine.reset();
+  EXPECT_EQ(ended.load(), Code::stopped);
+}
+
+TEST_F(SharedStore, TheOptionsLimitQueries) {
+  open(Machines().add<counter>(), {.query_limits = {.timeout = 1ms}});
+  const auto refused = engine->query(endless_query());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::timed_out);
+  EXPECT_TRUE(engine->create<counter>("c"));
+}
+
+}  // namespace
+}  // namespace pawl::test
