@@ -86,6 +86,70 @@ TEST_F(Opening, ACopyInAnotherClusterIsAnotherIncarnation) {
   EXPECT_NE(store->info().incarnation, incarnation);
 }
 
+TEST_F(Opening, ACopyOfTheDatabaseInTheSameClusterIsAnotherIncarnation) {
+  auto store = open().value();
+  fill(*store, 3);
+  const auto original = store->info();
+  store.reset();
+  const auto copy = place_->database() + "_copy";
+  place_->server().run("postgres", "CREATE DATABASE " + copy + " TEMPLATE " + place_->database());
+  const auto url = place_->server().url(copy);
+  auto copied = open_postgres({.url = url});
+  ASSERT_TRUE(copied) << copied.error().to_string();
+  const auto incarnation = (*copied)->info().incarnation;
+  EXPECT_NE(incarnation, original.incarnation);
+  EXPECT_EQ((*copied)->info().last, original.last);
+  write(**copied, created("goes on"));
+  copied->reset();
+  EXPECT_EQ(open_postgres({.url = url}).value()->info().incarnation, incarnation) << "once";
+  EXPECT_EQ(open().value()->info().incarnation, original.incarnation) << "the original is what it was";
+  place_->server().run("postgres", "DROP DATABASE " + copy);
+}
+
+TEST_F(Opening, ADumpThatIsRestoredInTheSameClusterIsAnotherIncarnation) {
+  auto store = open().value();
+  fill(*store, 3);
+  const auto original = store->info();
+  store.reset();
+  const auto copy = place_->database() + "_restored";
+  place_->server().run("postgres", "CREATE DATABASE " + copy);
+  place_->server().copy_by_dump(place_->database(), copy);
+  auto restored = open_postgres({.url = place_->server().url(copy)});
+  ASSERT_TRUE(restored) << restored.error().to_string();
+  EXPECT_NE((*restored)->info().incarnation, original.incarnation);
+  EXPECT_EQ((*restored)->feed(0, 10).value().size(), 3U);
+  restored->reset();
+  place_->server().run("postgres", "DROP DATABASE " + copy + " WITH (FORCE)");
+}
+
+TEST_F(Opening, AStoreThatIsDroppedAndRestoredInItsDatabaseIsAnotherIncarnation) {
+  auto store = open().value();
+  const auto original = store->info();
+  store.reset();
+  const auto copy = place_->database() + "_kept";
+  place_->server().run("postgres", "CREATE DATABASE " + copy);
+  place_->server().copy_by_dump(place_->database(), copy);
+  place_->sql("DROP SCHEMA pawl CASCADE");
+  place_->server().copy_by_dump(copy, place_->database());
+  EXPECT_NE(open().value()->info().incarnation, original.incarnation);
+  place_->server().run("postgres", "DROP DATABASE " + copy);
+}
+
+TEST_F(Opening, AnOwnerOfACopyLeavesTheOwnerOfTheOriginalAlone) {
+  auto store = open().value();
+  const auto copy = place_->database() + "_live";
+  place_->server().run("postgres", "CREATE DATABASE " + copy);
+  place_->server().copy_by_dump(place_->database(), copy);
+  const auto backend = owner_backend(*place_);
+  auto copied = open_postgres({.url = place_->server().url(copy), .take_over = true});
+  ASSERT_TRUE(copied) << copied.error().to_string();
+  EXPECT_EQ(place_->sql("SELECT count(*) FROM pg_stat_activity WHERE pid = " + backend), "1");
+  write(*store, created("a"));
+  EXPECT_EQ(owner_backend(*place_), backend) << "the original has not been interrupted";
+  copied->reset();
+  place_->server().run("postgres", "DROP DATABASE " + copy + " WITH (FORCE)");
+}
+
 TEST_F(Opening, ANewerSchemaIsRefused) {
   open().value().reset();
   place_->sql("UPDATE pawl.pawl_meta SET value = '99' WHERE name = 'schema'");

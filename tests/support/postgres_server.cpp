@@ -268,6 +268,18 @@ void Server::promote() {
   run_program(as_postgres({program("pg_ctl"), "promote", "-w", "-D", (directory_ / "data").string()}));
 }
 
+void Server::copy_by_dump(const std::string& from, const std::string& to) const {
+  const auto file = (directory_ / "dump.sql").string();
+  const auto with = [&](const char* name, const std::string& database) {
+    return std::vector<std::string>{
+        program(name), "-h", directory_.string(), "-p", kPort, "-U", "postgres", "-d", database, "-f", file};
+  };
+  run_program(as_postgres(with("pg_dump", from)));
+  auto restore = with("psql", to);
+  restore.insert(restore.end(), {"-q", "-v", "ON_ERROR_STOP=1"});
+  run_program(as_postgres(restore));
+}
+
 void Server::change(const std::string& setting, const std::string& value) {
   run("postgres", fmt::format("ALTER SYSTEM SET {} = '{}'", setting, value));
   run("postgres", "SELECT pg_reload_conf()");

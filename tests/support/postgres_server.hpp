@@ -43,6 +43,9 @@ class Server {
   /// Runs statements as the superuser in a database; returns the first column of the first row, if any.
   std::string run(const std::string& database, const std::string& sql) const;
 
+  /// As an administrator restores a dump in another database of the server, which must exist.
+  void copy_by_dump(const std::string& from, const std::string& to) const;
+
   void start();
   /// SIGQUIT: the server ends at once and recovers when it is started again.
   void crash();

@@ -35,6 +35,19 @@ Error locked(const std::string& pid, const std::string& host, const std::string&
       {{"pid", pid}, {"host", host}, {"since", since}, {"lease_left", to_string(left)}});
 }
 
+// Where in its cluster a store is: a copy of the database has another number, a restored table has, too.
+#define PAWL_PG_PLACE                                                                 \
+  "(SELECT oid FROM pg_database WHERE datname = current_database())::text || '/' || " \
+  "'{s}.pawl_meta'::regclass::oid::text"
+
+/// Where the store was not written here before. A value that is empty or missing says nothing: the store is
+/// new, or was moved here.
+constexpr const char* kRenewIncarnation =
+    "UPDATE {s}.pawl_meta SET value = $1 WHERE name = 'incarnation' AND EXISTS(SELECT 1 FROM {s}.pawl_meta "
+    "WHERE name = 'system' AND value NOT IN ('', $2) OR name = 'place' AND value <> " PAWL_PG_PLACE ")";
+constexpr const char* kNotePlace = "INSERT INTO {s}.pawl_meta VALUES('place', " PAWL_PG_PLACE
+                                   ") ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+
 }  // namespace
 
 Ownership::Ownership(const PostgresOptions& options, const Names& names)
@@ -46,7 +59,8 @@ Result<Ownership::Holder> Ownership::holder(Connection& db) {
       db.run(names_("SELECT epoch, owner, until > clock_timestamp(), pid, host, "
                     "CASE WHEN isfinite(since) THEN (extract(epoch FROM since) * 1000000)::bigint END, "
                     "EXISTS(SELECT 1 FROM pg_stat_activity a WHERE a.pid = l.backend AND a.backend_start = "
-                    "l.backend_start), CASE WHEN isfinite(until) THEN (extract(epoch FROM until - "
+                    "l.backend_start AND a.datname = current_database()), CASE WHEN isfinite(until) THEN "
+                    "(extract(epoch FROM until - "
                     "clock_timestamp()) * 1000000)::bigint ELSE 0 END FROM {s}.leases l WHERE shard = 0")));
   if (row.count() != 1) return fail(Code::store_corrupt, "the table 'leases' has no row for shard 0");
   return Holder{.epoch = row.integer(0, 0),
@@ -61,11 +75,11 @@ Result<Ownership::Holder> Ownership::holder(Connection& db) {
 
 void Ownership::end_backend(Connection& db, std::int64_t epoch) {
   // Where the role may not do this, the server itself ends a transaction that idles, and raising waits for
-  // it.
+  // it. The lease of a copy still names the backend of the original, which is in another database.
   static_cast<void>(
       db.run(names_("SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a JOIN {s}.leases l ON a.pid = "
                     "l.backend AND a.backend_start = l.backend_start WHERE l.epoch = $1 AND a.pid <> "
-                    "pg_backend_pid()"),
+                    "pg_backend_pid() AND a.datname = current_database()"),
              Params().int8(epoch)));
 }
 
@@ -92,6 +106,9 @@ Result<bool> Ownership::raise(Connection& db, const Holder& seen, bool force, co
           .int4(getpid())
           .text(host_)
           .int4(force ? 1 : 0));
+  // A copy is another incarnation, for which cursors of the original mean nothing.
+  db.queue(names_(kRenewIncarnation), Params().text(make_incarnation()).text(facts.system));
+  db.queue(names_(kNotePlace));
   queue_meta(db, names_, "system", facts.system);
   queue_meta(db, names_, "timeline", facts.timeline);
   db.queue("SELECT pg_notify($1, 'owner ' || $2)",

@@ -96,11 +96,6 @@ Result<void> PostgresStore::open_owner() {
         {{"timeline", std::to_string(server.timeline)}, {"seen", std::to_string(before.timeline)}});
   }
   PAWL_CHECK(ownership_.claim(db, server));
-  // Another cluster holds a restored copy, for which old cursors mean nothing.
-  if (!same && !before.system.empty()) {
-    queue_meta(db, names_, "incarnation", make_incarnation());
-    PAWL_CHECK(db.sync());
-  }
   PAWL_TRY(const auto meta, read_meta(db, names_));
   PAWL_TRY(auto info, facts(db, meta));
   Seq next = std::max({info.last, meta.high, meta.horizon}) + 1;
