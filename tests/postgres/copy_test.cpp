@@ -214,6 +214,22 @@ TEST_P(Copying, HeadsAreWrittenBehindAllTheSame) {
   EXPECT_EQ(problems(*store), "");
 }
 
+TEST_P(Copying, AnEntryThatTheServerDoesNotStoreIsNeverAcknowledged) {
+  for (const int size : {1, 100}) {  // inserted and copied
+    place_.emplace();
+    auto store = open();
+    place_->sql(
+        "CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF NEW.key = ''a0'' THEN "
+        "RETURN NULL; END IF; RETURN NEW; END'; CREATE TRIGGER swallow BEFORE INSERT ON pawl.log FOR EACH "
+        "ROW EXECUTE FUNCTION swallow()");
+    join_many(*store, "a", size);
+    const auto failed = store->commit();
+    ASSERT_EQ(code(failed), Code::store_corrupt) << size;
+    EXPECT_NE(failed.error().message().find("entries"), std::string::npos) << failed.error().to_string();
+    EXPECT_EQ(code(store->commit()), Code::store_poisoned);
+  }
+}
+
 TEST_P(Copying, AReaderElsewhereIsToldOfIt) {
   auto store = open();
   auto reader = place_->open_read_only().value();

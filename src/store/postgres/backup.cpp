@@ -63,7 +63,8 @@ class Backup {
           }
           return {};
         }));
-    return to_.end_copy_in();
+    PAWL_CHECK(to_.end_copy_in());
+    return {};
   }
 
   Connection& from_;

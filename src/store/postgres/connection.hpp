@@ -167,8 +167,9 @@ class Connection {
   Result<void> copy_raw(const std::string& sql, const std::function<Result<void>(std::string_view)>& part);
   Result<void> begin_copy_in(const std::string& sql);
   Result<void> copy_in(std::string_view part);
-  /// Tells what failed first since the beginning; nothing but `roll_back` may be called before it.
-  Result<void> end_copy_in();
+  /// Tells what failed first since the beginning; nothing but `roll_back` may be called before it. Returns
+  /// how many rows the server says it has taken.
+  Result<std::int64_t> end_copy_in();
 
   /// Begins without waiting for the server: sends statements of which the last one is a COPY FROM STDIN.
   void start_copy_in(const std::string& script);
@@ -201,7 +202,8 @@ class Connection {
   Result<PGresult*> next_result();
   Result<void> pipeline(bool on);
   Result<void> expect(ExecStatusType status, std::string_view doing);
-  Result<void> finish_copy(std::string_view doing);
+  /// Returns how many rows were copied.
+  Result<std::int64_t> finish_copy(std::string_view doing);
   Result<void> copy_begun(PGresult* raw);
   void abandon_copy_in();
 

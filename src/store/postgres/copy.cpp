@@ -74,25 +74,28 @@ Result<void> Connection::expect(ExecStatusType status, std::string_view doing) {
 }
 
 /// Reads what is left of the statement and goes back to pipeline mode.
-Result<void> Connection::finish_copy(std::string_view doing) {
+Result<std::int64_t> Connection::finish_copy(std::string_view doing) {
   std::optional<Error> first;
+  std::int64_t copied = 0;
   while (true) {
     PAWL_TRY(auto* raw, next_result());
     if (raw == nullptr) break;
     const Rows result(raw);
     if (PQresultStatus(raw) == PGRES_FATAL_ERROR && !first) first = to_error(raw, doing);
+    if (std::string_view(PQcmdStatus(raw)).starts_with("COPY")) copied = result.affected();
     if (lost_) break;
   }
   if (!lost_) PAWL_CHECK(pipeline(true));
   if (first) return fail(*std::move(first));
-  return {};
+  return copied;
 }
 
 Result<void> Connection::run_script(const std::string& sql) {
   deadline_ = std::chrono::steady_clock::now() + options_.patience;
   PAWL_CHECK(pipeline(false));
   if (PQsendQuery(get(), sql.c_str()) != 1) return fail(lost_error("running a script"));
-  return finish_copy("running a script");
+  PAWL_CHECK(finish_copy("running a script"));
+  return {};
 }
 
 Result<void> Connection::copy_raw(const std::string& sql,
@@ -213,7 +216,7 @@ Result<void> Connection::copy_in(std::string_view part) {
   }
 }
 
-Result<void> Connection::end_copy_in() {
+Result<std::int64_t> Connection::end_copy_in() {
   auto done = wait_until_it_takes_rows();
   deadline_ = std::chrono::steady_clock::now() + options_.patience;
   while (done) {
@@ -223,7 +226,8 @@ Result<void> Connection::end_copy_in() {
   }
   copy_in_ = CopyIn::none;
   copy_error_.reset();
-  return done ? finish_copy(kWriting) : done;
+  if (!done) return fail(std::move(done).error());
+  return finish_copy(kWriting);
 }
 
 }  // namespace pawl::postgres

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "pawl/assert.hpp"
 #include "store/postgres/writer.hpp"
 
 namespace pawl::postgres {
@@ -88,6 +89,8 @@ void Writer::queue_log() {
   if (queued_parts_ == full_.size()) return;
   RowArray rows(log_type_);
   for (; queued_parts_ < full_.size(); ++queued_parts_) rows.add(full_[queued_parts_], kLogTypes);
+  inserted_ = static_cast<std::int64_t>(rows.size());
+  inserted_at_ = db_.queued_results();
   db_.queue_kept(names_("INSERT INTO {s}.log SELECT * FROM unnest($1)"),
                  Params().borrow(log_array_, rows.finish()));
 }
@@ -115,6 +118,7 @@ void Writer::start_copy(bool may_commit) {
   if (copy_commits_)
     script += "; " + names_.announcement(fmt::format("'entries {}'", batch_first_)) + "; COMMIT";
   copy_headed_ = false;
+  copied_ = 0;
   db_.start_copy_in(script);
 }
 
@@ -136,15 +140,31 @@ Result<void> Writer::leave_copy() {
 Result<void> Writer::copy_rows() {
   if (!std::exchange(copy_headed_, true)) PAWL_CHECK(db_.copy_in(kCopyHeader));
   if (lacks_partition()) return {};
-  for (; queued_parts_ < full_.size(); ++queued_parts_) PAWL_CHECK(db_.copy_in(full_[queued_parts_].bytes()));
+  for (; queued_parts_ < full_.size(); ++queued_parts_) {
+    PAWL_CHECK(db_.copy_in(full_[queued_parts_].bytes()));
+    copied_ += static_cast<std::int64_t>(full_[queued_parts_].size());
+  }
   return {};
+}
+
+/// A difference between what was sent and what the server says it has stored. It may be committed already; it
+/// is never acknowledged.
+Result<void> Writer::check_stored(std::int64_t sent, std::int64_t stored) {
+  if (sent == stored) return {};
+  return fail(
+      Code::store_corrupt,
+      fmt::format("PostgreSQL says it has stored {} entries of the log, but {} were sent; a trigger or "
+                  "rule on the table 'log' must not exist",
+                  stored, sent),
+      {{"sent", std::to_string(sent)}, {"stored", std::to_string(stored)}});
 }
 
 Result<void> Writer::end_copy() {
   auto done = db_.wait_until_it_takes_rows();
   if (done) done = copy_rows();
   if (done) static_cast<void>(db_.copy_in(kCopyTrailer));
-  return db_.end_copy_in();
+  PAWL_TRY(const auto stored, db_.end_copy_in());
+  return check_stored(copied_, stored);
 }
 
 /// Everything that is not in the open transaction yet.
@@ -153,6 +173,10 @@ Result<void> Writer::copy_log() {
   if (!db_.copying()) {
     if (db_.queued() != 0) PAWL_CHECK(db_.sync());
     start_copy(true);
+  }
+  if (db_.wait_until_it_takes_rows() && copy_rows()) {
+    PAWL_ASSERT(queued_parts_ == full_.size(), "the last COPY of a batch has all its entries", queued_parts_,
+                full_.size());
   }
   return end_copy();
 }
@@ -244,6 +268,7 @@ Result<void> Writer::send_batch() {
   }
   if (!transaction_open_) queue_begin();
   queue_machines();
+  inserted_ = 0;
   queue_log();
   queue_slice(std::max(kSlice, heads_.batch_size()));
   queue_ephemerals();
@@ -259,6 +284,7 @@ Result<void> Writer::send_batch() {
   if (together) db_.queue_kept("COMMIT");
   PAWL_TRY(const auto results, db_.sync());
   transaction_open_ = !together;
+  if (inserted_ != 0) PAWL_CHECK(check_stored(inserted_, results[inserted_at_].affected()));
   if (together) return {};
   PAWL_CHECK(check_slice(results));
   db_.queue_kept("COMMIT");

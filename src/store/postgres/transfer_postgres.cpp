@@ -205,7 +205,8 @@ class PostgresTarget final : public TransferTarget {
   Result<void> end_table() override {
     part_ += kCopyTrailer;
     PAWL_CHECK(send());
-    return end_.db().end_copy_in();
+    PAWL_CHECK(end_.db().end_copy_in());
+    return {};
   }
 
   Result<void> finish() override {

@@ -113,6 +113,7 @@ class Writer {
   void queue_ephemerals();
   void queue_batch_number();
   Result<void> check_slice(const std::vector<Rows>& results) const;
+  static Result<void> check_stored(std::int64_t sent, std::int64_t stored);
   Result<void> send_batch();
 
   // Making durable (commit.cpp).
@@ -167,6 +168,9 @@ class Writer {
   CopyRows log_;
   std::vector<CopyRows> full_;    ///< entries that have come together; kept until they are durable
   std::size_t queued_parts_ = 0;  ///< how many of these are in the open transaction
+  std::int64_t copied_ = 0;       ///< entries that the COPY which is under way was given
+  std::int64_t inserted_ = 0;     ///< entries that were queued as an INSERT, whose result is `inserted_at_`
+  std::size_t inserted_at_ = 0;
   std::size_t queued_machines_ = 0;
   std::vector<std::string> new_machines_;
   std::map<RequestId, StoredRequest> batch_requests_;
