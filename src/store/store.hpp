@@ -293,6 +293,8 @@ struct SqliteOptions {
       65536;  ///< transitions between two updates of the heads; more where they are many
   std::size_t entry_bytes = std::size_t{1} << 20;  ///< limit of one entry's texts together
   QueryLimits query_limits{};
+  Duration lock_wait =
+      std::chrono::seconds(5);  ///< how long a write waits for another program that writes the file
   std::string vfs;              ///< name of a registered SQLite VFS; empty: the system's
   std::function<Time()> now;    ///< for the owner's record; default: the system's clock
 };

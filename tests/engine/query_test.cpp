@@ -2,6 +2,7 @@
 // The engine beside others that use its store: slow queries of the application, and other programs that
 // write.
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <atomic>
 #include <filesystem>
@@ -32,7 +33,7 @@ class SharedStore : public testing::Test {
     options.schema = {{.text = "CREATE TABLE IF NOT EXISTS paid(receipt TEXT PRIMARY KEY)"}};
     auto opened = open_engine(
         runtime, std::move(machines), std::move(options), [this](Runtime&, const EngineOptions& with) {
-          return open_sqlite({.path = path, .query_limits = with.query_limits});
+          return open_sqlite({.path = path, .query_limits = with.query_limits, .lock_wait = 1ms});
         });
     ASSERT_TRUE(opened) << opened.error().to_string();
     engine = *std::move(opened);
@@ -71,6 +72,23 @@ TEST_F(SharedStore, TheOptionsLimitQueries) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), Code::timed_out);
   EXPECT_TRUE(engine->create<counter>("c"));
+}
+
+TEST_F(SharedStore, TheEngineGoesOnAfterAnotherProgramHasWrittenForTooLong) {
+  open(Machines().add<counter>());
+  ASSERT_TRUE(engine->create<counter>("c"));
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  ASSERT_TRUE(engine->put_ephemeral("counter", "c", "seen", "1"));
+  const auto refused = engine->send<counter>("c", Add{1});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::rolled_back) << refused.error().to_string();
+  EXPECT_EQ(engine->get<counter>("c").value().data.sum, 0) << "reading goes on";
+  sqlite3_close(other);
+  const auto sent = engine->send<counter>("c", Add{1});
+  ASSERT_TRUE(sent) << sent.error().to_string();
+  EXPECT_EQ(sent->data.sum, 1);
 }
 
 }  // namespace

@@ -194,6 +194,52 @@ TEST_F(SqliteFile, AnotherProcessIsRefusedAndToldWhoTheOwnerIs) {
   EXPECT_EQ(later.ask(), "opened");
 }
 
+/// Another program that writes the file.
+class OtherProgram {
+ public:
+  explicit OtherProgram(const std::string& path) { EXPECT_EQ(sqlite3_open(path.c_str(), &db_), SQLITE_OK); }
+  OtherProgram(const OtherProgram&) = delete;
+  OtherProgram& operator=(const OtherProgram&) = delete;
+  ~OtherProgram() { sqlite3_close(db_); }
+  void run(const char* sql) {
+    EXPECT_EQ(sqlite3_exec(db_, sql, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(db_);
+  }
+
+ private:
+  sqlite3* db_ = nullptr;
+};
+
+TEST_F(SqliteFile, AnotherProgramThatWritesForTooLongRollsTheBatchBackAndTheStoreGoesOn) {
+  auto store = open_sqlite({.path = path_, .lock_wait = std::chrono::milliseconds(1)}).value();
+  write(*store, created("a"));
+  OtherProgram other(path_);
+  other.run("BEGIN IMMEDIATE");
+  const auto refused = join(*store, created("b"));
+  ASSERT_EQ(code(refused), Code::rolled_back);
+  EXPECT_NE(refused.error().message().find("another program"), std::string::npos)
+      << refused.error().to_string();
+  EXPECT_EQ(code(store->put(std::vector{Ephemeral{.id = created("a").id, .name = "n", .value = "1"}})),
+            Code::rolled_back);
+  EXPECT_EQ(code(store->execute(std::vector{plain("CREATE TABLE t(x)")})), Code::rolled_back);
+  EXPECT_EQ(code(store->retain(1)), Code::rolled_back);
+  EXPECT_EQ(code(store->forget(std::vector{created("a").id})), Code::rolled_back);
+  EXPECT_EQ(store->feed(0, 10).value().size(), 1U) << "reading goes on";
+  other.run("ROLLBACK");
+  write(*store, created("c"));
+  EXPECT_EQ(store->feed(0, 10).value().size(), 2U);
+  EXPECT_EQ(problems(*store), "");
+}
+
+TEST_F(SqliteFile, OpeningBesideAProgramThatWritesIsRefusedForNow) {
+  open().value().reset();
+  OtherProgram other(path_);
+  other.run("BEGIN IMMEDIATE");
+  const auto refused = open_sqlite({.path = path_, .lock_wait = std::chrono::milliseconds(1)});
+  EXPECT_EQ(code(refused), Code::store_locked) << refused.error().to_string();
+  other.run("ROLLBACK");
+  EXPECT_TRUE(open());
+}
+
 TEST_F(SqliteFile, TheCheckFindsPlantedDamage) {
   const auto planted = std::to_array<std::pair<const char*, const char*>>({
       {"DELETE FROM log WHERE seq = 30", "which is missing"},

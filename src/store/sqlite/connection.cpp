@@ -17,9 +17,9 @@ Code code_of(int primary) {
       return Code::store_corrupt;
     case SQLITE_READONLY:
       return Code::store_read_only;
-    case SQLITE_BUSY:
+    case SQLITE_BUSY:  // another program was in the way; nothing was done
     case SQLITE_LOCKED:
-      return Code::store_locked;
+      return Code::rolled_back;
     case SQLITE_TOOBIG:
       return Code::too_large;
     default:

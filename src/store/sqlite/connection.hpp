@@ -25,8 +25,9 @@
 
 namespace pawl::sqlite {
 
-/// The pawl error for a result code: `disk_full`, `store_corrupt`, `store_read_only`, `store_locked`,
-/// otherwise `store_io`; with SQLite's own message and extended code. `db` may be null.
+/// The pawl error for a result code: `disk_full`, `store_corrupt`, `store_read_only`, `rolled_back` for a
+/// lock that somebody else held for too long, otherwise `store_io`; with SQLite's own message and extended
+/// code. `db` may be null.
 Error to_error(sqlite3* db, int code, std::string_view doing);
 
 /// A prepared statement. Bound text and blobs are borrowed until the next `reset`.

@@ -7,6 +7,7 @@
 ///     PAWL_CHECK(migrate(db, make_incarnation(vfs)));
 ///     PAWL_TRY(auto meta, read_meta(db));
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -36,8 +37,11 @@ enum class Access : std::uint8_t { owner, reader };
 /// What was found at a path.
 enum class FileKind : std::uint8_t { empty, pawl };
 
+/// How long a connection waits for another program that holds a lock, unless the options say otherwise.
+inline constexpr Duration kLockWait = std::chrono::seconds(5);
+
 /// Settings of one connection.
-Result<void> prepare_connection(Database& db, Access access);
+Result<void> prepare_connection(Database& db, Access access, Duration lock_wait = kLockWait);
 
 /// Errors: `store_corrupt` (no database), `invalid_argument` (a database of another program), `store_newer`.
 Result<FileKind> identify(Database& db);

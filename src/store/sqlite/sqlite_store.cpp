@@ -17,10 +17,10 @@ constexpr std::size_t kReaders = 4;
 
 /// Moves the WAL into the database file. A reader of an old snapshot may keep a part of it back; then the
 /// sync of the next commit must do.
-Result<void> rewrite_wal(Database& db) {
+Result<void> rewrite_wal(Database& db, Duration lock_wait) {
   sqlite3_busy_timeout(db.get(), 0);
   const int code = sqlite3_wal_checkpoint_v2(db.get(), "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
-  PAWL_CHECK(prepare_connection(db, Access::owner));
+  PAWL_CHECK(prepare_connection(db, Access::owner, lock_wait));
   if (code == SQLITE_OK || code == SQLITE_BUSY) return {};
   return fail(db.error(code, "recovering the WAL"));
 }
@@ -71,22 +71,38 @@ Result<void> SqliteStore::open_owner() {
   PAWL_TRY(auto db, Database::open(options_.path, flags, options_.vfs));
   db.leave_wal(true);  // until opening has succeeded
   PAWL_TRY(lock_, OwnerLock::take(options_.path, options_.vfs, options_.now()));
-  PAWL_CHECK(prepare_connection(db, Access::owner));
+  auto meta = become_owner(db);
+  if (!meta) return fail(cannot_open(std::move(meta).error()));
+  db.leave_wal(false);
+  PAWL_TRY(auto info, facts(db, *meta));
+  const Seq next = std::max({info.last, meta->high, meta->horizon}) + 1;
+  status_.set(std::move(info));
+  PAWL_CHECK(checkpointer_.open(options_));
+  PAWL_CHECK(writer_.open(std::move(db), next, meta->flushed));
+  return batch_entries_.attach(writer_.database());
+}
+
+Result<Meta> SqliteStore::become_owner(Database& db) {
+  PAWL_CHECK(prepare_connection(db, Access::owner, options_.lock_wait));
   PAWL_CHECK(migrate(db, make_incarnation(options_.vfs)));
   // SQLite has recovered the WAL of an owner that died, but nothing says that what it found had been synced:
   // the process may have died between write and sync, or because a sync had failed, after which the kernel
   // takes lost pages for clean. So the content is written into the database file once more and synced there,
   // and the new epoch is committed with a sync of its own, before anything is served.
-  PAWL_CHECK(rewrite_wal(db));
+  PAWL_CHECK(rewrite_wal(db, options_.lock_wait));
   PAWL_TRY(auto meta, read_meta(db));
   PAWL_CHECK(write_meta(db, "epoch", ++meta.epoch));
-  db.leave_wal(false);
-  PAWL_TRY(auto info, facts(db, meta));
-  const Seq next = std::max({info.last, meta.high, meta.horizon}) + 1;
-  status_.set(std::move(info));
-  PAWL_CHECK(checkpointer_.open(options_));
-  PAWL_CHECK(writer_.open(std::move(db), next, meta.flushed));
-  return batch_entries_.attach(writer_.database());
+  return meta;
+}
+
+/// Says what a person can do about it.
+Error SqliteStore::cannot_open(Error cause) const {
+  if (cause.code() != Code::rolled_back) return cause;
+  return Error(Code::store_locked,
+               fmt::format("another program has been writing it for longer than {}; end its transaction, or "
+                           "stop it",
+                           to_string(options_.lock_wait)),
+               {{"path", options_.path}});
 }
 
 Result<void> SqliteStore::open_reader() {

@@ -96,9 +96,14 @@ Result<void> Writer::prepare() {
 Result<void> Writer::begin() {
   if (in_batch_) return {};
   if (auto begun = begin_.run(); !begun) {
-    // Somebody else writing is his mistake; anything else is a failing disk.
-    if (begun.error().code() != Code::store_locked) return fail(lost(std::move(begun).error()));
-    return begun;
+    // Another program that writes ends at some time; anything else is a failing disk.
+    if (begun.error().code() != Code::rolled_back) return fail(lost(std::move(begun).error()));
+    return fail(
+        Code::rolled_back,
+        fmt::format("another program has been writing '{}' for longer than {}; nothing was written. End "
+                    "its transaction, or stop it",
+                    options_.path, to_string(options_.lock_wait)),
+        {{"path", options_.path}, {"waited", to_string(options_.lock_wait)}});
   }
   in_batch_ = true;
   batch_thread_ = std::this_thread::get_id();
