@@ -14,6 +14,7 @@
 
 #include "pawl/sim_disk.hpp"
 #include "pawl/verify.hpp"
+#include "tests/sim/replay.hpp"
 #include "tests/sim/scenarios.hpp"
 
 namespace pawl::scenarios {
@@ -271,6 +272,7 @@ class EngineWorld {
       sim_.require(engine_->get<parcel>(key)->data.packed == 1, "work was consumed twice");
       sim_.require(packed_[key].size() == 1, "attempts of one piece of work had different request ids");
     }
+    replay_.check(*engine_);
     const auto problems = engine_->check();
     sim_.require(problems && problems->empty(), "the store's own check found a problem");
   }
@@ -284,6 +286,7 @@ class EngineWorld {
   std::int64_t last_seq_ = 0;
   Time last_at_{};
   std::map<InstanceId, std::int64_t> versions_;
+  Replay replay_{sim_};
   std::unique_ptr<Lane> client_lane_ = client_.open_lane("requests");
   sim::Process* process_ = nullptr;
   std::unique_ptr<Engine> engine_;

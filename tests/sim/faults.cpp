@@ -112,6 +112,14 @@ class FaultyStore final : public test::StoreAround {
     PAWL_CHECK(may_read("store.find_request"));
     return inside_->find_request(id);
   }
+  Result<Seq> seq_before(Time time) override {
+    PAWL_CHECK(may_read("store.seq_before"));
+    return inside_->seq_before(time);
+  }
+  Result<bool> retain(Seq horizon) override {
+    PAWL_CHECK(may_write("store.retain", false));
+    return inside_->retain(horizon);
+  }
 
  private:
   bool strikes(std::string_view point) {
@@ -123,8 +131,14 @@ class FaultyStore final : public test::StoreAround {
   /// A read fails for a moment: the disk, or the connection.
   Result<void> may_read(std::string_view point) {
     if (!strikes(point)) return {};
-    if (process_.random() % 2 == 0) return fail(Code::store_io, "a read failed for a moment");
-    return fail(Code::rolled_back, "the connection was lost while reading");
+    switch (process_.random() % 3) {
+      case 0:
+        return fail(Code::store_io, "a read failed for a moment");
+      case 1:
+        return fail(Code::store_fenced, "the lease has run out while reading");
+      default:
+        return fail(Code::rolled_back, "the connection was lost while reading");
+    }
   }
 
   /// As `Store::apply` and `Store::commit` say: the batch is gone, and the store goes on or is poisoned.
@@ -143,6 +157,10 @@ class FaultyStore final : public test::StoreAround {
       return fail(Code::store_io, "the disk failed");
     }
     inside_->discard();
+    if (kind == 1) {
+      health_.poisoned = true;
+      return fail(Code::store_fenced, "another owner has taken over");
+    }
     if (kind % 2 == 0) return fail(Code::disk_full, "no space is left");
     return fail(Code::rolled_back, "the connection was lost");
   }
@@ -202,7 +220,9 @@ class FaultsWorld : public World {
             .workers = 1 + sim_.draw(2),
             .batch = chance(2) ? 1 + sim_.draw(3) : 64,
             .cache_bytes = chance(3) ? std::size_t{10000} : std::size_t{1},
-            .pools = {{"path", 1}}};
+            .pools = {{"path", 1}},
+            .keep = 1h,
+            .retain_every = 10ms};
   }
 
   Result<std::unique_ptr<Store>> open(Runtime& runtime, const EngineOptions& options) override {
@@ -212,6 +232,11 @@ class FaultsWorld : public World {
   }
 
   void opened() override { health_.calm = false; }
+  void check_heads() override {
+    health_.calm = true;
+    World::check_heads();
+    health_.calm = false;
+  }
   bool is_useless() const override { return health_.poisoned; }
 
   /// The plain model: every errand is told to the box once, and nothing else is.
@@ -268,8 +293,8 @@ class FaultsWorld : public World {
 Result<void> faults(sim::Simulation& sim) {
   for (const char* point : {"engine.commit", "engine.committed", "engine.answer", "walk"})
     sim.arm(point, sim::crash_with_ppm(5'000));
-  for (const char* point :
-       {"store.apply", "store.put", "store.commit", "store.head_entry", "store.find_request"})
+  for (const char* point : {"store.apply", "store.put", "store.commit", "store.head_entry",
+                            "store.find_request", "store.seq_before", "store.retain"})
     sim.arm(point, sim::fail_with_ppm(80'000));
   errands::FaultsWorld(sim).run_all();
   return {};

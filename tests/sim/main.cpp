@@ -46,6 +46,7 @@ constexpr auto kScenarios = std::to_array<Entry>({
     {"reuse", pawl::scenarios::reuse, 10ms},
     {"faults", pawl::scenarios::faults, 10ms},
     {"clock", pawl::scenarios::clock, 10ms},
+    {"ownership", pawl::scenarios::ownership, 10ms},
     {"flow", pawl::scenarios::flow, 10ms},
     {"supervise", pawl::scenarios::supervise, 10ms},
 });

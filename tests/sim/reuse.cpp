@@ -6,6 +6,7 @@
 #include <map>
 
 #include "pawl/verify.hpp"
+#include "tests/engine/broken_store.hpp"
 #include "tests/sim/scenarios.hpp"
 #include "tests/sim/world.hpp"
 
@@ -75,6 +76,31 @@ constexpr int kTurns = 4;
 constexpr std::size_t kSales = 4;
 constexpr Duration kLong = 1h;
 
+/// One whose retention may fail at each of its steps; then nothing of the step has happened.
+class FailingRetention final : public test::StoreAround {
+ public:
+  FailingRetention(std::unique_ptr<Store> inside, sim::Process& process)
+      : StoreAround(std::move(inside)), process_(process) {}
+
+  Result<void> forget(std::span<const InstanceId> ids) override {
+    if (process_.fault("store.forget")) return lost();
+    return inside_->forget(ids);
+  }
+  Result<bool> retain(Seq horizon) override {
+    if (process_.fault("store.retain")) return lost();
+    return inside_->retain(horizon);
+  }
+  Result<Seq> seq_before(Time time) override {
+    if (process_.fault("store.seq_before")) return lost();
+    return inside_->seq_before(time);
+  }
+
+ private:
+  static std::unexpected<Error> lost() { return fail(Code::rolled_back, "the connection was lost"); }
+
+  sim::Process& process_;
+};
+
 class ReuseWorld : public World {
  public:
   explicit ReuseWorld(sim::Simulation& sim)
@@ -132,6 +158,11 @@ class ReuseWorld : public World {
             .retain_every = forget_ == kLong ? Duration(10min) : Duration(5ms)};
   }
 
+  Result<std::unique_ptr<Store>> open(Runtime& runtime, const EngineOptions& options) override {
+    PAWL_TRY(auto inside, open_store(runtime, options));
+    return std::make_unique<FailingRetention>(std::move(inside), *process_);
+  }
+
   /// A sale under one of a few keys: refused where the one before is not forgotten yet.
   void sell() {
     const auto key = fmt::format("s{}", sim_.draw(kSales));
@@ -173,7 +204,8 @@ class ReuseWorld : public World {
     process_->attempt([this] {
       const auto retained = engine_->retain();
       if (process_->crashed()) return;
-      sim_.require(retained.has_value(), retained ? "" : "retention failed: " + retained.error().to_string());
+      sim_.require(retained || retained.error().code() == Code::rolled_back,
+                   retained ? "" : "retention failed: " + retained.error().to_string());
     });
     if (process_->crashed()) restart();
   }
@@ -219,6 +251,8 @@ Result<void> reuse(sim::Simulation& sim) {
     sim.arm(point, sim::crash_with_ppm(10'000));
   sim.arm("work", sim::fail_with_ppm(150'000));
   sim.arm("work", sim::crash_with_ppm(10'000));
+  for (const char* point : {"store.forget", "store.retain", "store.seq_before"})
+    sim.arm(point, sim::fail_with_ppm(50'000));
   shop::ReuseWorld(sim).run_all();
   return {};
 }

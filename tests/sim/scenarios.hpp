@@ -37,6 +37,10 @@ Result<void> faults(sim::Simulation& sim);
 /// A wall clock that jumps both ways: no wait becomes longer, and nothing recent is cut or forgotten.
 Result<void> clock(sim::Simulation& sim);
 
+/// A lease that runs out and comes back, and owners that replace each other while callers wait: everybody is
+/// answered, also where entries are as large as they may be.
+Result<void> ownership(sim::Simulation& sim);
+
 /// Flows: every run ends, in its order and within its queue, whatever crashes and whoever meddles.
 Result<void> flow(sim::Simulation& sim);
 

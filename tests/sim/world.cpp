@@ -14,6 +14,7 @@ bool World::is_final(Code code) {
     case Code::outcome_unknown:
     case Code::store_poisoned:
     case Code::store_io:
+    case Code::store_fenced:
     case Code::disk_full:
     case Code::rolled_back:
     case Code::overloaded:
@@ -60,7 +61,7 @@ void World::restart() {
 
 void World::run(Duration time) {
   sim_.run_for(time);
-  if (process_->crashed() || is_useless()) restart();
+  if (process_->crashed() || is_useless()) replace();
   process_->attempt([this] { send_open(); });
   if (process_->crashed()) restart();
 }
@@ -71,7 +72,7 @@ void World::settle(const std::function<bool()>& done, std::string_view what) {
     const auto server = server_;
     run(500ms);
     // A server that has just opened has not picked up yet what its instances carry.
-    if (server == server_ && all_answered() && done()) return;
+    if (server == server_ && all_answered() && done()) return check_heads();
   }
   for (const auto& operation : operations_) {
     if (!operation.answered) {
@@ -98,14 +99,16 @@ void World::send(std::size_t number) {
   if (!engine_ || process_->crashed()) return;
   auto& operation = operations_[number];
   operation.sent_to = server_;
-  auto done = [this, number](const Result<std::vector<Instance>>& outcome) {
+  ++unanswered_[server_];
+  auto done = [this, number, server = server_](const Result<std::vector<Instance>>& outcome) {
+    --unanswered_[server];
     auto& answered = operations_[number];
     if (outcome) {
       answered.answered = true;
     } else if (is_final(outcome.error().code())) {
+      if (!answered.answered) answered.refused = outcome.error();
       answered.answered = true;
-      answered.refused = outcome.error();
-    } else {
+    } else if (answered.sent_to == server) {
       answered.sent_to = 0;
     }
   };
@@ -115,6 +118,11 @@ void World::send(std::size_t number) {
   } else {
     engine_->submit(std::move(transaction), std::move(done));
   }
+}
+
+std::size_t World::unanswered_by(std::uint64_t server) const {
+  const auto found = unanswered_.find(server);
+  return found == unanswered_.end() ? 0 : found->second;
 }
 
 bool World::all_answered() const { return std::ranges::all_of(operations_, &Operation::answered); }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "pawl/engine.hpp"
 #include "pawl/sim.hpp"
 #include "pawl/sim_disk.hpp"
+#include "tests/sim/replay.hpp"
 
 namespace pawl::scenarios {
 
@@ -36,7 +38,7 @@ class World {
   };
 
   World(sim::Simulation& sim, std::uint64_t crashes)
-      : sim_(sim), disk_(sim.seed()), crashes_allowed_(crashes) {}
+      : sim_(sim), disk_(sim.seed()), replay_(sim), crashes_allowed_(crashes) {}
   virtual ~World() { engine_.reset(); }
 
   virtual Machines machines(sim::Process& process) = 0;
@@ -47,15 +49,19 @@ class World {
   }
   /// A server has opened, for the first time or again.
   virtual void opened() {}
-  /// Whether the server lives but must be opened again, because its store has failed.
+  /// Whether the server lives but must be followed by another one, because its store has failed.
   virtual bool is_useless() const { return false; }
+  /// Opens the successor of a server that has crashed or is useless.
+  virtual void replace() { restart(); }
+  /// Compares what the server shows with what the log makes of it.
+  virtual void check_heads() { replay_.check(*engine_); }
 
   void start();
   /// Crashes the server if it lives, and opens its successor on what is left.
   void restart();
   /// Runs for this long at most; a server that crashes is opened again.
   void run(Duration time);
-  /// Runs until every operation is answered and `done` says so.
+  /// Runs until every operation is answered and `done` says so; then the heads are as the log says.
   void settle(const std::function<bool()>& done, std::string_view what);
 
   /// Adds an operation and sends it: queued, or by the inline path where the engine is idle.
@@ -63,6 +69,9 @@ class World {
   /// Sends again what the present server does not have.
   void send_open();
   bool all_answered() const;
+  /// How many operations a server has not answered that was sent them.
+  std::size_t unanswered_by(std::uint64_t server) const;
+  std::uint64_t server() const { return server_; }
 
   Duration random_time(Duration most) {
     return Duration{sim_.draw(static_cast<std::uint64_t>(most.count()) + 1)};
@@ -81,6 +90,8 @@ class World {
   void send(std::size_t number);
   static bool is_final(Code code);
 
+  Replay replay_;
+  std::map<std::uint64_t, std::size_t> unanswered_;
   std::uint64_t crashes_allowed_;
   std::uint64_t server_ = 0;
 };
