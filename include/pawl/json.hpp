@@ -27,6 +27,8 @@ namespace pawl {
 struct JsonLimits {
   std::size_t depth = 32;                    ///< objects and arrays inside each other
   std::size_t bytes = std::size_t{1} << 20;  ///< length of the text
+  /// A name that stands twice in an object is refused; otherwise its last value counts.
+  bool unique_keys = false;
 };
 
 enum class JsonKind : std::uint8_t { null, boolean, integer, number, string, array, object };
@@ -67,7 +69,8 @@ class JsonValue {
 /// A parsed text. Movable; reading is safe concurrently.
 class JsonDocument {
  public:
-  /// Errors: `malformed_json` (with the offset), `too_deep`, `too_large`.
+  /// Errors: `malformed_json` (with the offset, or the path of a name that stands twice), `too_deep`,
+  /// `too_large`.
   static Result<JsonDocument> parse(std::string_view text, JsonLimits limits = {});
 
   JsonDocument(JsonDocument&&) noexcept;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernel/json_text.hpp"
+#include "kernel/utf8.hpp"
 #include "pawl/assert.hpp"
 #include "pawl/json.hpp"
 
@@ -54,18 +55,25 @@ class Builder {
   static constexpr std::size_t max_string_size = 0x7fffffff;
 
   /// `text` has room for all strings of the document: as much as its source.
-  Builder(std::vector<Node>& nodes, char* text) : nodes_(nodes), end_(text) {}
+  Builder(std::vector<Node>& nodes, char* text, bool unique_keys)
+      : nodes_(nodes), end_(text), unique_keys_(unique_keys) {}
 
   /// The document's root, once all of it was read.
   Node take() { return stack_.front(); }
+  /// The path of a name that stands twice although it must not; empty where there is none.
+  const std::string& repeated() const { return repeated_; }
 
   bool on_document_begin(json::error_code&) { return true; }
   bool on_document_end(json::error_code&) { return true; }
-  bool on_object_begin(json::error_code&) { return true; }
-  bool on_array_begin(json::error_code&) { return true; }
-  bool on_object_end(std::size_t count, json::error_code&) {
-    count = drop_repeated(count);
-    return close(JsonKind::object, count, 2 * count);
+  bool on_object_begin(json::error_code&) { return open(JsonKind::object); }
+  bool on_array_begin(json::error_code&) { return open(JsonKind::array); }
+  bool on_object_end(std::size_t count, json::error_code& error) {
+    const auto kept = drop_repeated(count);
+    if (kept != count && unique_keys_) {
+      error = json::error::syntax;
+      return false;
+    }
+    return close(JsonKind::object, kept, 2 * kept);
   }
   bool on_array_end(std::size_t count, json::error_code&) { return close(JsonKind::array, count, count); }
   bool on_key_part(json::string_view part, std::size_t, json::error_code&) { return copy(part); }
@@ -118,7 +126,25 @@ class Builder {
     return true;
   }
 
+  bool open(JsonKind kind) {
+    if (unique_keys_) open_.push_back({kind, stack_.size()});
+    return true;
+  }
+
+  /// Of a name in the innermost container that is open.
+  std::string path_of(std::string_view name) const {
+    std::string path = "$";
+    for (std::size_t i = 0; i + 1 < open_.size(); ++i) {
+      const auto end = open_[i + 1].begin;
+      // What is open inside an object stands behind its name, in an array behind the elements before it.
+      path += open_[i].kind == JsonKind::object ? fmt::format(".{}", shown(text_of(stack_[end - 1])))
+                                                : fmt::format("[{}]", end - open_[i].begin);
+    }
+    return fmt::format("{}.{}", path, shown(name));
+  }
+
   bool close(JsonKind kind, std::size_t count, std::size_t nodes) {
+    if (unique_keys_) open_.pop_back();
     const auto begin = stack_.end() - static_cast<std::ptrdiff_t>(nodes);
     const auto first = nodes_.size();
     nodes_.insert(nodes_.end(), begin, stack_.end());
@@ -138,6 +164,7 @@ class Builder {
     for (std::size_t i = 0; i < count; ++i) {
       const auto [place, is_new] = places.emplace(text_of(members[2 * i]), kept);
       if (is_new) members[2 * kept++] = members[2 * i];
+      if (!is_new && unique_keys_ && repeated_.empty()) repeated_ = path_of(text_of(members[2 * i]));
       members[2 * place->second + 1] = members[2 * i + 1];
     }
     stack_.resize(stack_.size() - 2 * (count - kept));
@@ -155,9 +182,17 @@ class Builder {
     return false;
   }
 
+  struct Open {
+    JsonKind kind;
+    std::size_t begin;  // the place of its first child on the stack
+  };
+
   boost::container::small_vector<Node, 48> stack_;
+  boost::container::small_vector<Open, 8> open_;  // kept where names must be unique
+  std::string repeated_;
   std::vector<Node>& nodes_;
   char* end_;
+  const bool unique_keys_;
 };
 
 /// Follows Boost's parser and keeps nothing.
@@ -259,10 +294,14 @@ Result<JsonDocument> JsonDocument::parse(std::string_view text, JsonLimits limit
   body->text = std::make_unique_for_overwrite<char[]>(text.size() + 1);
   json::parse_options options;
   options.max_depth = limits.depth;
-  json::basic_parser<Builder> parser(options, body->nodes, body->text.get());
+  json::basic_parser<Builder> parser(options, body->nodes, body->text.get(), limits.unique_keys);
   json::error_code error;
   const auto consumed = parser.write_some(false, text.data(), text.size(), error);
   if (!error && consumed != text.size()) error = json::error::extra_data;
+  if (const auto& path = parser.handler().repeated(); !path.empty()) {
+    return fail(Code::malformed_json, fmt::format("{}: this name stands twice in its object", path),
+                {{"path", path}});
+  }
   if (error == json::error::too_deep) {
     return fail(Code::too_deep, fmt::format("JSON is nested more than {} levels deep", limits.depth),
                 {{"limit", std::to_string(limits.depth)}, {"offset", std::to_string(consumed)}});

@@ -334,6 +334,7 @@ Result<http::Response> AuthSystem::put_user(const http::Request& request) {
   PAWL_TRY(const auto password, body.text_or("password", ""));
   const auto& name = request.parameter("user");
   const auto known = active_user(name);
+  if (!known) PAWL_CHECK(check_name(name));
   std::string hash;
   if (!password.empty() || !known) {
     PAWL_CHECK(check_password(password));
@@ -401,9 +402,7 @@ Result<http::Response> AuthSystem::make_token(const http::Request& request) {
   if (!expires.empty()) {
     PAWL_TRY(data.expires, parse_time(expires));
   }
-  if (data.name.empty() || data.name.size() > 64) {
-    return fail(Code::invalid_argument, "a token's name has 1 to 64 bytes");
-  }
+  PAWL_CHECK(check_name(data.name));
   const auto id = random_id();
   const auto secret = random_secret();
   data.hash = digest(secret);

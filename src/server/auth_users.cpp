@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "kernel/utf8.hpp"
 #include "pawl/auth.hpp"
 #include "server/secrets.hpp"
 
@@ -11,6 +12,7 @@ namespace server::auth {
 namespace {
 
 constexpr std::string_view kAdministrator = "admin";
+constexpr std::size_t kMostName = 64;
 
 }  // namespace
 
@@ -18,6 +20,19 @@ Result<UserData> active_user(const Engine& engine, std::string_view name) {
   PAWL_TRY(const auto found, engine.get<user>(name));
   if (found.finished) return fail(Code::unknown_instance, fmt::format("there is no user \"{}\"", name));
   return found.data;
+}
+
+Result<void> check_name(std::string_view name) {
+  bool is_plain = is_utf8(name);
+  for (std::size_t i = 0; is_plain && i < name.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(name[i]);
+    // U+0080 to U+009F are control characters, too.
+    const bool is_upper_control = byte == 0xC2 && static_cast<unsigned char>(name[i + 1]) < 0xA0;
+    is_plain = byte >= 0x20 && byte != 0x7F && !is_upper_control;
+  }
+  if (is_plain && !name.empty() && name.size() <= kMostName) return {};
+  return fail(Code::invalid_argument,
+              fmt::format("a name has 1 to {} bytes of UTF-8 without control characters", kMostName));
 }
 
 Result<void> check_other_administrator(const Engine& engine, std::string_view name) {
@@ -49,6 +64,7 @@ Result<FirstLogin> recover_login(Engine& engine, const std::string& name) {
                                .recovered = true};
     PAWL_CHECK(engine.send<auth::user>(name, change));
   } else {
+    PAWL_CHECK(auth::check_name(name));
     PAWL_CHECK(engine.create<auth::user>(name, {.role = std::string(auth::kAdministrator),
                                                 .password = std::move(hash),
                                                 .one_time = true,

@@ -25,7 +25,8 @@ Error wrong_parameter(std::string_view name, std::string_view expected, std::str
 }  // namespace
 
 Result<Body> Body::parse(const http::Request& request, std::initializer_list<std::string_view> known) {
-  PAWL_TRY(auto parsed, JsonDocument::parse(request.body, {.bytes = request.body.size()}));
+  PAWL_TRY(auto parsed,
+           JsonDocument::parse(request.body, {.bytes = request.body.size(), .unique_keys = true}));
   auto document = std::make_shared<const JsonDocument>(std::move(parsed));
   const auto root = document->root();
   return make(std::move(document), root, "$", known);

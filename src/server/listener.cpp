@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Accepts connections and spreads them over the I/O threads, which are started and joined here.
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/executor_work_guard.hpp>
@@ -20,12 +21,16 @@ namespace {
 using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, Executor>;
 using Tls = std::shared_ptr<asio::ssl::context>;
 
+/// Of TLS 1.2: whoever steals the key later cannot read what was recorded before.
+constexpr const char* kForwardSecret = "ECDHE+AESGCM:ECDHE+CHACHA20";
+
 Result<Tls> load_certificate(const std::string& certificate, const std::string& key) {
   auto made = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_server);
   Failure failure;
   made->set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_tlsv1 |
                         asio::ssl::context::no_tlsv1_1 | asio::ssl::context::single_dh_use,
                     failure);
+  SSL_CTX_set_cipher_list(made->native_handle(), kForwardSecret);
   if (!failure) made->use_certificate_chain_file(certificate, failure);
   if (failure) {
     return fail(Code::invalid_argument,
@@ -37,6 +42,12 @@ Result<Tls> load_certificate(const std::string& certificate, const std::string& 
                 fmt::format("the key {} cannot be used with the certificate: {}", key, failure.message()));
   }
   return made;
+}
+
+void warn_of_open_key(const std::string& key, const Logger& log) {
+  struct stat found{};
+  if (::stat(key.c_str(), &found) != 0 || (found.st_mode & (S_IRWXG | S_IRWXO)) == 0) return;
+  log.warn("others than the server may read its private key", {{"key", key}, {"hint", "chmod 600"}});
 }
 
 Result<asio::ip::address> parse_ip(const std::string& text) {
@@ -84,6 +95,7 @@ class Listener final : public Transport {
   Result<void> listen() {
     if (!options_.certificate.empty()) {
       PAWL_TRY(tls_, load_certificate(options_.certificate, options_.key));
+      warn_of_open_key(options_.key, options_.log);
     }
     Failure failure;
     PAWL_TRY(const auto address, parse_ip(options_.address));
@@ -112,6 +124,7 @@ class Listener final : public Transport {
   Result<void> reload_certificate() override {
     if (options_.certificate.empty()) return {};
     PAWL_TRY(auto fresh, load_certificate(options_.certificate, options_.key));
+    warn_of_open_key(options_.key, options_.log);
     const std::lock_guard lock(tls_mutex_);
     tls_ = std::move(fresh);
     return {};

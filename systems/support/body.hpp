@@ -22,7 +22,7 @@ namespace pawl::systems {
 template <class T>
 Result<T> read_body(const http::Request& request, std::initializer_list<std::string_view> known) {
   const std::string_view text = request.body.empty() ? std::string_view("{}") : request.body;
-  PAWL_TRY(const auto document, JsonDocument::parse(text));
+  PAWL_TRY(const auto document, JsonDocument::parse(text, {.unique_keys = true}));
   const auto root = document.root();
   for (std::size_t i = 0; i < root.size() && root.kind() == JsonKind::object; ++i) {
     if (std::ranges::find(known, root.key_at(i)) == known.end()) {

@@ -293,5 +293,21 @@ TEST(Problem, AMessageThatIsNoUtf8IsStillAProblem) {
   EXPECT_EQ(member(text, "code"), "\"unknown_route\"");
 }
 
+TEST(Api, ANameThatStandsTwiceInABodyIsRefusedWithItsPath) {
+  World world;
+  const auto expect_path = [&](std::string_view body, std::string_view path) {
+    const auto answer = world.call("POST", "/v1/instances/door", body);
+    world.expect_problem(answer, 400, "malformed_json");
+    EXPECT_EQ(member(member(answer.body, "fields"), "path"), fmt::format("\"{}\"", path));
+  };
+  expect_path(R"({"key":"a","key":"b"})", "$.key");
+  expect_path(R"({"key":"a","data":{"opened":1,"opened":2}})", "$.data.opened");
+  expect_path(R"({"key":"a","data":{"list":[0,{},[{"x":1,"y":{},"x":2}]]}})", "$.data.list[2][0].x");
+  std::string many = R"({"key":"a")";
+  for (int i = 0; i < 20; ++i) many += fmt::format(R"(,"f{}":0)", i);
+  expect_path(many + R"(,"f7":1})", "$.f7");
+  EXPECT_EQ(world.last_seq(), 0);
+}
+
 }  // namespace
 }  // namespace pawl::test

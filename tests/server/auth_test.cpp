@@ -246,6 +246,23 @@ TEST_F(AuthTest, AdministratorsCannotLockThemselvesOut) {
                         "invalid_argument");
 }
 
+TEST_F(AuthTest, NamesHaveNoControlCharactersAndAreBounded) {
+  const auto by = admin();
+  const std::string_view body = R"({"role":"viewer","password":"chosen by another"})";
+  for (const std::string name : {"a%0Ab", "%1B%5B31m", "a%7F", "a%C2%9Bb", "%FF", "%C2", "a%00"}) {
+    SCOPED_TRACE(name);
+    world_.expect_problem(world_.call("PUT", "/v1/users/" + name, body, by.headers()), 400,
+                          "invalid_argument");
+  }
+  world_.expect_problem(world_.call("PUT", "/v1/users/" + std::string(65, 'x'), body, by.headers()), 400,
+                        "invalid_argument");
+  EXPECT_EQ(world_.call("PUT", "/v1/users/J%C3%BCrgen%20%C2%A0M", body, by.headers()).status, 200);
+  world_.expect_problem(
+      world_.call("POST", "/v1/tokens", R"({"name":"a\u001b","role":"viewer"})", by.headers()), 400,
+      "invalid_argument");
+  EXPECT_FALSE(recover_login(*world_.engine, "a\nb"));
+}
+
 TEST_F(AuthTest, NobodyRemovesOrDemotesTheLastAdministrator) {
   const auto by = admin();
   const auto root = bearer(token(by, "admin"));  // which is no user

@@ -256,11 +256,38 @@ class ServeTest(unittest.TestCase):
             for part in ("user=anonymous", "from=127.0.0.1", "did=send_event", "status=404", "/none/events"):
                 self.assertIn(part, line)
 
-    def make_certificate(self, name):
+    def make_certificate(self, name, key=("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")):
         subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
+            ["openssl", "req", "-x509", *key, "-nodes", "-days",
              "2", "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out",
              "certificate.pem"], cwd=self.place, check=True, capture_output=True, timeout=PATIENCE)
+
+    def tls_suite(self, port, suites):
+        """What is agreed upon with a client that offers only these of TLS 1.2."""
+        context = ssl.create_default_context(cafile=str(pathlib.Path(self.place) / "certificate.pem"))
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        context.set_ciphers(suites)
+        with socket.create_connection(("127.0.0.1", port), PATIENCE) as plain:
+            with context.wrap_socket(plain, server_hostname="127.0.0.1") as secured:
+                return secured.cipher()[0]
+
+    def test_tls_without_forward_secrecy_is_refused(self):
+        self.make_certificate("first", key=("-newkey", "rsa:2048"))
+        with Server(self.place, "tls: {certificate: certificate.pem, key: key.pem}\n") as server:
+            for suites in ("AES128-GCM-SHA256", "AES256-SHA256", "ECDHE-RSA-AES128-SHA256"):
+                with self.assertRaises(ssl.SSLError, msg=suites):
+                    self.tls_suite(server.port, suites)
+            for suite in ("ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-CHACHA20-POLY1305"):
+                self.assertEqual(self.tls_suite(server.port, suite), suite)
+
+    def test_a_private_key_that_others_may_read_is_warned_of(self):
+        self.make_certificate("first")
+        for mode, warned in ((0o600, False), (0o640, True), (0o604, True)):
+            (pathlib.Path(self.place) / "key.pem").chmod(mode)
+            with Server(self.place, "tls: {certificate: certificate.pem, key: key.pem}\n") as server:
+                server.signal(signal.SIGTERM)
+                code, logged = server.end()
+                self.assertEqual((code, "may read its private key" in logged), (0, warned), logged)
 
     def tls_call(self, port):
         """Calls over TLS, trusting only the certificate that lies there now."""
