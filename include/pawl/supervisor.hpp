@@ -89,6 +89,7 @@ enum class Health : std::uint8_t {
   lost,          ///< collecting is begun anew
   config_error,  ///< its configuration cannot be read; it goes on with the last good one, if there is one
   open,          ///< it threw too often and is left alone for a while
+  failing,       ///< its last action failed, or it is in a degraded state
 };
 
 struct WorkerView {

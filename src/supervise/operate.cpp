@@ -148,6 +148,9 @@ WorkerView SupervisorCore::view(const Node& node) const {
     made.failures = node.data->trouble->failures;
     if (node.again && *node.again > now && made.failures > 0) made.next_try = *node.again - now;
   }
+  // What is decided by is whether it is seen; this is for people.
+  if (made.health == Health::good && (made.failures > 0 || made.phase == Phase::degraded))
+    made.health = Health::failing;
   for (const auto& child : node.views) made.children_healthy += child.is_healthy() ? 1U : 0U;
   for (const auto* child : children_by_path(node)) made.child_paths.push_back(child->identity->path);
   return made;

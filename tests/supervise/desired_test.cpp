@@ -155,6 +155,18 @@ TEST(Desired, AMissingVariableIsNamedWithItsPlace) {
   EXPECT_EQ(world.show("a").health, Health::config_error);
 }
 
+TEST(Desired, HealthIsFailingWhileTheActionForItFails) {
+  LiftWorld world;
+  world.site("a").fails = 3;
+  world.supervisor().apply({.children = {lift("a")}}).value();
+  ASSERT_TRUE(world.kit.wait_until([&] { return world.site("a").raises == 1; }));
+  ASSERT_TRUE(world.kit.wait_until([&] { return world.show("a").failures > 0; }));
+  EXPECT_EQ(enum_name(world.show("a").health), "failing");
+  EXPECT_NE(world.show("a").problem, "");
+  ASSERT_TRUE(world.comes_to("a", "Up"));
+  EXPECT_EQ(world.show("a").health, Health::good);
+}
+
 TEST(Desired, AnErrorInAConfigurationHasItsLine) {
   SupervisorKitOptions options;
   options.supervisor.read_config = [](std::string_view text) -> Result<ConfigDocument> {
