@@ -17,7 +17,7 @@ list(FILTER pawl_workers_sources EXCLUDE REGEX "/process/shim/")
 list(FILTER pawl_shim_sources INCLUDE REGEX "/process/(shim/[a-z_]+|record|proc)\\.cpp$")
 add_library(pawl_workers STATIC ${pawl_workers_sources})
 target_include_directories(pawl_workers PUBLIC ${PROJECT_SOURCE_DIR}/systems PRIVATE ${PROJECT_SOURCE_DIR}/src)
-target_link_libraries(pawl_workers PUBLIC pawl pawl_server PRIVATE fmt::fmt OpenSSL::Crypto CURL::libcurl yaml-cpp
+target_link_libraries(pawl_workers PUBLIC pawl pawl_server PRIVATE fmt::fmt OpenSSL::SSL OpenSSL::Crypto CURL::libcurl yaml-cpp
                       PkgConfig::libmosquitto)
 target_precompile_headers(pawl_workers PRIVATE ${pawl_precompiled})
 

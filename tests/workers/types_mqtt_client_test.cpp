@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <thread>
 
@@ -27,7 +28,13 @@ constexpr const char* kBroker = "/usr/sbin/mosquitto";
 /// A mosquitto of its own, on loopback, that keeps nothing.
 class Broker {
  public:
-  explicit Broker(const std::string& settings = "allow_anonymous true\n") : port_(free_port()) {
+  /// Settings of files below its place begin with `@`.
+  explicit Broker(std::string settings = "allow_anonymous true\n",
+                  const std::function<void(const TemporaryDirectory&)>& prepare = {})
+      : port_(free_port()) {
+    if (prepare) prepare(place_);
+    for (auto at = settings.find('@'); at != std::string::npos; at = settings.find('@'))
+      settings.replace(at, 1, place_.path().string() + "/");
     config_ = place_.write("broker.conf",
                            fmt::format("listener {} 127.0.0.1\npersistence false\n{}", port_, settings));
     std::filesystem::permissions(place_.path(), std::filesystem::perms::all);  // it gives up being root
@@ -260,6 +267,83 @@ TEST(MqttClient, ReadsThePasswordFromItsFileAndNeverSaysIt) {
   EXPECT_EQ(connect(tools, desired).error().code(), Code::invalid_argument);
 }
 
+/// Runs a program to its end, which must be good.
+void run(const TemporaryDirectory& place, const std::string& command) {
+  const auto done = place.path() / "done";
+  Program shell({"/bin/sh", "-c", fmt::format("cd {} && {} && touch done", place.path().string(), command)},
+                place.path() / "openssl.log");
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(done); })) << command;
+  std::filesystem::remove(done);
+}
+
+/// An authority and what it has signed: the broker, and a client.
+void make_certificates(const TemporaryDirectory& place) {
+  run(place,
+      "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem "
+      "-subj /CN=authority -days 2");
+  for (const std::string name : {"broker", "client"}) {
+    run(place,
+        fmt::format("openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout {0}.key "
+                    "-out {0}.csr -subj /CN={0} && echo subjectAltName=IP:127.0.0.1 > {0}.ext && "
+                    "openssl x509 -req -in {0}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out {0}.pem "
+                    "-days 2 -extfile {0}.ext && chmod a+r {0}.key",
+                    name));
+  }
+}
+
+MqttDesired over_tls(const Broker& broker, const TemporaryDirectory& certificates) {
+  auto desired = broker.desired();
+  desired.url = fmt::format("mqtts://127.0.0.1:{}", broker.port());
+  desired.tls = {.ca_file = certificates.path() / "ca.pem"};
+  return desired;
+}
+
+constexpr const char* kTlsSettings =
+    "allow_anonymous true\ncafile @ca.pem\ncertfile @broker.pem\nkeyfile @broker.key\n";
+
+TEST(MqttClient, ConnectsOverTlsToABrokerWhoseAuthorityItKnows) {
+  PAWL_NEEDS_MOSQUITTO();
+  const Broker broker(kTlsSettings, make_certificates);
+  const auto desired = over_tls(broker, broker.place());
+  MqttTools tools;
+  const auto connected = connect(tools, desired);
+  ASSERT_TRUE(connected) << connected.error().to_string();
+  EXPECT_TRUE(look(tools, desired).subscribed);
+  EXPECT_TRUE(MqttClient::Disconnect::run(tools, desired, action_context()));
+}
+
+TEST(MqttClient, RefusesABrokerOfAnotherAuthorityAndSaysWhy) {
+  PAWL_NEEDS_MOSQUITTO();
+  const Broker broker(kTlsSettings, make_certificates);
+  const TemporaryDirectory others;
+  make_certificates(others);
+  MqttTools tools;
+  const auto refused = connect(tools, over_tls(broker, others));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::unreachable);
+  EXPECT_NE(refused.error().message().find("certificate verify failed"), std::string::npos)
+      << refused.error().message();
+  auto trusted = over_tls(broker, others);
+  trusted.tls.reset();  // nor does the system trust it
+  EXPECT_EQ(connect(tools, trusted).error().code(), Code::unreachable);
+}
+
+TEST(MqttClient, ShowsItsCertificateToABrokerThatAsksForIt) {
+  PAWL_NEEDS_MOSQUITTO();
+  const Broker broker(std::string(kTlsSettings) + "require_certificate true\n", make_certificates);
+  auto desired = over_tls(broker, broker.place());
+  MqttTools tools;
+  EXPECT_EQ(connect(tools, desired).error().code(), Code::unreachable);
+  desired.tls->certificate = broker.place().path() / "client.pem";
+  desired.tls->key = broker.place().path() / "client.key";
+  const auto connected = connect(tools, desired);
+  EXPECT_TRUE(connected) << connected.error().to_string();
+  desired.tls->key = broker.place().path() / "none.key";
+  const auto missing = connect(tools, desired);
+  ASSERT_FALSE(missing);
+  EXPECT_NE(missing.error().message().find("none.key"), std::string::npos) << missing.error().message();
+}
+
 TEST(MqttClient, IsStoppedWhileItConnects) {
   const Listener silent;
   const MqttDesired desired{.url = "tcp://" + silent.address()};
@@ -284,6 +368,9 @@ TEST(MqttClient, RefusesAConfigurationThatCannotBeMeant) {
   EXPECT_EQ(refused({.url = "mqtt://h", .expect_every = 1s}), "topics");
   EXPECT_EQ(refused({.url = "mqtt://h", .client_id = std::string(300, 'x')}), "client_id");
   EXPECT_EQ(refused({.url = "mqtt://h", .password_file = "/f"}), "username");
+  EXPECT_EQ(refused({.url = "mqtt://h", .tls = MqttTls{}}), "url");
+  EXPECT_EQ(refused({.url = "mqtts://h", .tls = MqttTls{.certificate = "/c"}}), "tls");
+  EXPECT_TRUE(MqttClient::derive({.url = "mqtts://h"}));
   EXPECT_EQ(refused({.url = "mqtt://h", .keepalive = 4s}), "keepalive");
   EXPECT_EQ(refused({.url = "mqtt://h", .keepalive = 5500ms}), "keepalive");
   EXPECT_EQ(refused({.url = "mqtt://h", .topics = {{.topic = "a"}}, .expect_every = 0s}), "expect_every");

@@ -12,6 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint16_t kDefaultPort = 1883;
+constexpr std::uint16_t kDefaultTlsPort = 8883;
 constexpr std::size_t kLongestClientId = 256;
 constexpr Duration kShortestKeepalive = 5s;  // libmosquitto's
 constexpr Duration kLongestKeepalive = 65535s;
@@ -54,6 +55,18 @@ Result<void> validate_topics(const MqttDesired& desired) {
   return {};
 }
 
+Result<void> validate_tls(const MqttDesired& desired) {
+  if (!desired.tls) return {};
+  if (!desired.url->starts_with(kTlsScheme)) {
+    return fail(Code::spec_invalid, "tls needs a url that begins with mqtts://", {{"field", "url"}});
+  }
+  if (desired.tls->certificate.empty() != desired.tls->key.empty()) {
+    return fail(Code::spec_invalid, "tls has only one of certificate and key; they go together",
+                {{"field", "tls"}});
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Address> parse_mqtt_url(std::string_view url) {
@@ -62,13 +75,15 @@ Result<Address> parse_mqtt_url(std::string_view url) {
     return fail(Code::spec_invalid, "url holds a name or a password; use username and password_file",
                 {{"field", "url"}});
   }
-  for (const std::string_view scheme : {"mqtt://", "tcp://"}) {
+  for (const std::string_view scheme :
+       {kTlsScheme, std::string_view("mqtt://"), std::string_view("tcp://")}) {
     if (!url.starts_with(scheme)) continue;
     auto rest = url.substr(scheme.size());
     if (rest.ends_with('/')) rest.remove_suffix(1);
-    return parse_address(rest, kDefaultPort);
+    return parse_address(rest, scheme == kTlsScheme ? kDefaultTlsPort : kDefaultPort);
   }
-  return fail(Code::spec_invalid, fmt::format("url is '{}'; write mqtt://host:port", url),
+  return fail(Code::spec_invalid,
+              fmt::format("url is '{}'; write mqtt://host:port, or mqtts://host:port with TLS", url),
               {{"field", "url"}});
 }
 
@@ -129,6 +144,7 @@ Next<Go<MqttClient::TryingToDisconnect>> MqttClient::stop(Silent, const Snapshot
 
 Result<MqttDesired> MqttClient::derive(MqttDesired read) {
   PAWL_CHECK(parse_mqtt_url(*read.url));
+  PAWL_CHECK(validate_tls(read));
   PAWL_CHECK(validate_topics(read));
   if (read.client_id.size() > kLongestClientId) {
     return fail(Code::spec_invalid, fmt::format("client_id is longer than {}", kLongestClientId),
@@ -166,6 +182,9 @@ std::string MqttClient::settings_of(const MqttDesired& desired) {
   };
   for (const auto& text : {*desired.url, desired.client_id, desired.username, desired.password_file})
     add(text);
+  if (desired.tls) {
+    for (const auto& text : {desired.tls->ca_file, desired.tls->certificate, desired.tls->key}) add(text);
+  }
   add(to_string(desired.keepalive));
   for (const auto& one : desired.topics) {
     add(*one.topic);

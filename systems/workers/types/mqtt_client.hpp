@@ -7,6 +7,9 @@
 ///      "password_file": "/etc/pawl/broker", "topics": [{"topic": "umh/v1/#", "qos": 1}],
 ///      "keepalive": "30s", "expect_every": "10s"}
 ///
+/// With TLS: {"url": "mqtts://broker.plant", "tls": {"ca_file": "/etc/pawl/ca.pem",
+///            "certificate": "/etc/pawl/north-7.pem", "key": "/etc/pawl/north-7.key"}, …}
+///
 /// The password is read when it is needed and is nowhere stored, shown or logged.
 
 #include <chrono>
@@ -30,10 +33,11 @@ struct MqttTopic {
 };
 
 struct MqttDesired {
-  Required<std::string> url{};  ///< mqtt://host:port, or tcp://
+  Required<std::string> url{};  ///< mqtt://host:port, or tcp://; mqtts:// with TLS
   std::string client_id{};      ///< empty: made of the worker's path
   std::string username{};
   std::string password_file{};
+  std::optional<MqttTls> tls{};  ///< for mqtts:// only
   std::vector<MqttTopic> topics{};
   Duration keepalive = std::chrono::seconds(30);
   std::optional<Duration> expect_every{};  ///< at least one message in this time

@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -29,11 +30,19 @@ struct MqttSubscription {
   int qos = 0;
 };
 
+/// Files of TLS.
+struct MqttTls {
+  std::string ca_file{};      ///< who signs the broker's certificate; empty: whom the system trusts
+  std::string certificate{};  ///< the client's own, with its key; empty: it has none
+  std::string key{};
+};
+
 struct MqttSettings {
   Address address;
   std::string client_id;
   std::string username{};
   std::string password{};  ///< in memory only
+  std::optional<MqttTls> tls{};
   std::vector<MqttSubscription> topics{};
   std::chrono::seconds keepalive{30};
 };

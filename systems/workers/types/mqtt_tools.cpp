@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <system_error>
 #include <utility>
 
 #include "workers/types/mqtt_client.hpp"
@@ -22,6 +27,18 @@ Result<std::string> read_password(const std::string& file) {
   return *std::move(text);
 }
 
+/// The library says of a file that it cannot read no more than that something is wrong.
+Result<void> check_files(const std::optional<MqttTls>& tls) {
+  if (!tls) return {};
+  for (const auto& path : {tls->ca_file, tls->certificate, tls->key}) {
+    if (path.empty() || ::access(path.c_str(), R_OK) == 0) continue;
+    return fail(Code::invalid_argument,
+                fmt::format("{} cannot be read: {}", path, std::generic_category().message(errno)),
+                {{"path", path}});
+  }
+  return {};
+}
+
 std::string client_id_of(const MqttDesired& desired, const WorkerIdentity& who) {
   if (!desired.client_id.empty()) return desired.client_id;
   auto made = "pawl-" + who.path;
@@ -36,6 +53,7 @@ Result<void> MqttTools::connect(const MqttDesired& desired, const ActionContext&
   const auto settings = MqttClient::settings_of(desired);
   PAWL_TRY(auto address, parse_mqtt_url(*desired.url));
   PAWL_TRY(auto password, read_password(desired.password_file));
+  PAWL_CHECK(check_files(desired.tls));
   std::shared_ptr<MqttSession> old;
   {
     const std::lock_guard lock(mutex_);
@@ -49,6 +67,7 @@ Result<void> MqttTools::connect(const MqttDesired& desired, const ActionContext&
                     .username = desired.username,
                     .password = std::move(password),
                     .keepalive = std::chrono::duration_cast<std::chrono::seconds>(desired.keepalive)};
+  if (desired.url->starts_with(kTlsScheme)) made.tls = desired.tls.value_or(MqttTls{});
   for (const auto& one : desired.topics) made.topics.push_back({.topic = *one.topic, .qos = one.qos});
   reception_->expect(desired.expect_every);
   auto session = std::make_shared<MqttSession>(std::move(made), reception_);

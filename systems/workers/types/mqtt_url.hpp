@@ -8,7 +8,9 @@
 
 namespace pawl::workers {
 
-/// "mqtt://host", with or without a port; tcp:// means the same. Error: `spec_invalid`.
+inline constexpr std::string_view kTlsScheme = "mqtts://";
+
+/// "mqtt://host", with or without a port; tcp:// means the same, mqtts:// is with TLS. Error: `spec_invalid`.
 Result<Address> parse_mqtt_url(std::string_view url);
 
 }  // namespace pawl::workers
