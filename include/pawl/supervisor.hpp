@@ -74,7 +74,9 @@ struct SupervisorOptions {
   Duration breaker_window = std::chrono::minutes(5);
   std::size_t depth_max = 16;
   std::size_t children_max = 200'000;
-  /// How configurations are read; by default as JSON.
+  /// How configurations are read; by default as JSON. In place of each `{{ .NAME }}` there is one word
+  /// without blanks and punctuation, in private-use characters: values are put in after reading, so that none
+  /// is taken for syntax. See `unquoted_text`.
   std::function<Result<ConfigDocument>(std::string_view text)> read_config{};
   /// Gets every decision; see `pawl/supervisor_kit.hpp`.
   std::function<void(const TraceEntry&)> trace{};

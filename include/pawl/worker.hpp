@@ -223,6 +223,8 @@ struct NoTools {};
 ///     static constexpr std::string_view kType = "mqtt_client";  // otherwise made of the type's name
 ///     static Result<Desired> derive(Desired read);   // checks and completes the configuration; pure
 ///     static std::vector<ChildSpec> children(const Desired&, const UserSpec&);  // pure
+///     // Fields that are handed to the children as templates: their expressions are not filled in here.
+///     static constexpr std::array<std::string_view, 1> kTemplates = {"child_config"};
 ///     static constexpr Duration kObserveEvery = 5s;  // otherwise the supervisor's
 /// and an action:
 ///     static constexpr Duration kTimeout = 5min;     // otherwise 30 s

@@ -36,8 +36,8 @@ struct Variables {
   bool operator==(const Variables&) const = default;
 };
 
-/// What only the running program knows of a worker: `{{ .internal.id }}`, `created_at`, `timestamp` (when the
-/// configuration was derived), `parent_id` and, as an older name of it, `bridged_by`.
+/// What only the running program knows of a worker: `{{ .internal.id }}`, `created_at`, `timestamp` (of the
+/// last change of its specification), `parent_id` and, as an older name of it, `bridged_by`.
 struct InternalVariables {
   std::string id{};
   std::string parent_id{};  ///< empty at the root
@@ -81,6 +81,11 @@ Result<void> validate(const Variables& variables);
 /// `too_large` for a text or a result beyond 1 MiB. Takes time in proportion to the text and the values.
 Result<std::string> render(std::string_view text, const Variables& variables,
                            const InternalVariables& internal);
+
+/// What a reader of configurations gives for a text that stands without quotes, where the format has quotes
+/// and the text is one that is not: a variable that stands there alone keeps its type. Others are left as
+/// they are.
+std::string unquoted_text(std::string_view scalar);
 
 /// The known name nearest to what was written, or empty where none is near: for "did you mean". Near is one
 /// change for up to four characters, two for up to eight, else three; the case of letters is none. Of equally

@@ -76,6 +76,8 @@ struct WorkerType {
   std::vector<State> states;  ///< in the order of the list; the first is initial
   std::vector<Action> actions;
   std::vector<std::string> fields;  ///< what a configuration may name
+  /// Of these fields, those that are templates of the children's own; see `Worker`.
+  std::vector<std::string> templates{};
   std::optional<Duration> observe_every{};
   bool has_children = false;
 
@@ -247,6 +249,8 @@ WorkerType define_worker(std::function<Result<std::shared_ptr<void>>(const Worke
     (made.actions.push_back(Calls::template action<A>()), ...);
   }(detail::ActionsOf<W>{});
   for (const auto field : detail::field_names<typename W::Desired>) made.fields.emplace_back(field);
+  if constexpr (requires { W::kTemplates; })
+    made.templates.assign(std::begin(W::kTemplates), std::end(W::kTemplates));
   if constexpr (requires { W::kObserveEvery; }) made.observe_every = W::kObserveEvery;
   made.has_children =
       requires(const typename W::Desired& desired, const UserSpec& spec) { W::children(desired, spec); };

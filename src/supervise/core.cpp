@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starting, stopping, and the nodes themselves.
 #include "supervise/core.hpp"
+#include "supervise/marked.hpp"
 
 #include <fmt/format.h>
 
@@ -21,7 +22,9 @@ void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(what);
 }
 
-Result<ConfigDocument> read_json(std::string_view text) { return ConfigDocument{.json = std::string(text)}; }
+Result<ConfigDocument> read_json(std::string_view text) {
+  return ConfigDocument{.json = supervise::quote_marks(text)};
+}
 
 SupervisorOptions checked(SupervisorOptions options) {
   require(options.tick > Duration::zero(), "SupervisorOptions::tick must be positive");

@@ -130,7 +130,10 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
 
   // Desired and children (tree.cpp).
   void derive(Node& node);
-  Result<std::shared_ptr<const void>> derive_desired(const Node& node) const;
+  static InternalVariables internal_of(const Node& node);
+  Result<void> check_free_of_internal(const Node& node, const std::vector<ChildSpec>& children) const;
+  Result<std::shared_ptr<const void>> derive_desired(const Node& node,
+                                                     const InternalVariables& internal) const;
   Result<void> check_children(const WorkerType& parent, std::string_view path,
                               const std::vector<ChildSpec>& children) const;
   Result<void> check_mapping(const WorkerType& parent, const WorkerType& child, const ChildSpec& spec) const;

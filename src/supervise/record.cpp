@@ -47,8 +47,9 @@ void apply(WorkerData& data, const worker_event::Interrupted&, Effects& effects)
   effects.stop_work(data.order->action);
 }
 
-void apply(WorkerData& data, const worker_event::Desired& event, Effects&) {
+void apply(WorkerData& data, const worker_event::Desired& event, Effects& effects) {
   ++data.desired_version;
+  if (data.spec != event.spec) data.specified_at = effects.now();
   data.spec = event.spec;
   data.state_mapping = event.state_mapping;
   data.enabled = event.enabled;

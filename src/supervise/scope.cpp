@@ -73,27 +73,27 @@ Scope::Scope(const Variables& variables, const InternalVariables& internal)
                 {"created_at", to_string(internal.created_at)},
                 {"timestamp", to_string(internal.timestamp)}} {}
 
-Result<std::string> Scope::text_of(const Path& path) {
+Result<Scope::Value> Scope::value_of(const Path& path) {
   const bool global = path[0] == "global";
-  if (!global && path[0] != "internal") return stored_text(variables_.user, user_, path, 0);
+  if (!global && path[0] != "internal") return stored_value(variables_.user, user_, path, 0);
   if (path.size() == 1) {
     return fail(
         Code::template_invalid,
         fmt::format(".{0} holds variables and is none; write {{{{ .{0}.NAME }}}} with one of: {1}", path[0],
                     listed_names(global ? names_of(variables_.global) : names_of(internal_))));
   }
-  return global ? stored_text(variables_.global, global_, path, 1) : internal_text(path);
+  return global ? stored_value(variables_.global, global_, path, 1) : internal_value(path);
 }
 
-Result<std::string> Scope::internal_text(const Path& path) const {
+Result<Scope::Value> Scope::internal_value(const Path& path) const {
   const auto found = internal_.find(path[1]);
   if (found == internal_.end()) return missing(path, 1, names_of(internal_));
   if (path.size() > 2) return missing(path, 2, {});
-  return found->second;
+  return Value{found->second};
 }
 
-Result<std::string> Scope::stored_text(const std::map<std::string, Json>& stored, Roots& roots,
-                                       const Path& path, std::size_t at) {
+Result<Scope::Value> Scope::stored_value(const std::map<std::string, Json>& stored, Roots& roots,
+                                         const Path& path, std::size_t at) {
   auto root = roots.find(path[at]);
   if (root == roots.end()) {
     const auto found = stored.find(std::string(path[at]));
@@ -113,10 +113,10 @@ Result<std::string> Scope::stored_text(const std::map<std::string, Json>& stored
     const auto value = document->root();
     root = roots.emplace(found->first, Root{*std::move(document), {found->first, value}}).first;
   }
-  return nested_text(root->second.node, path, at + 1);
+  return nested_value(root->second.node, path, at + 1);
 }
 
-Result<std::string> Scope::nested_text(ScopeNode& root, const Path& path, std::size_t at) const {
+Result<Scope::Value> Scope::nested_value(ScopeNode& root, const Path& path, std::size_t at) const {
   ScopeNode* node = &root;
   for (; at < path.size(); ++at) {
     open_members(*node);
@@ -129,7 +129,7 @@ Result<std::string> Scope::nested_text(ScopeNode& root, const Path& path, std::s
     node = &*found;
   }
   const auto text = node->value.as_string();
-  return text ? std::string(*text) : node->value.to_text();
+  return text ? Value{std::string(*text)} : Value{node->value.to_text(), false};
 }
 
 std::unexpected<Error> Scope::missing(const Path& path, std::size_t at,

@@ -39,9 +39,13 @@ class Scope {
 
   Scope(const Variables& variables, const InternalVariables& internal);
 
-  /// The text that stands for `{{ .a.b }}`; the path is not empty. Errors: `variable_missing`,
+  struct Value {
+    std::string text;
+    bool is_text = true;  ///< otherwise `text` is JSON
+  };
+  /// What `{{ .a.b }}` stands for; the path is not empty. Errors: `variable_missing`,
   /// `template_invalid` for a whole namespace, `spec_invalid` for a value that is not JSON.
-  Result<std::string> text_of(const Path& path);
+  Result<Value> value_of(const Path& path);
 
  private:
   struct Root {
@@ -50,11 +54,11 @@ class Scope {
   };
   using Roots = std::map<std::string_view, Root>;
 
-  Result<std::string> internal_text(const Path& path) const;
+  Result<Value> internal_value(const Path& path) const;
   /// The value of the variable at `path[at]`, then down the rest of the path.
-  Result<std::string> stored_text(const std::map<std::string, Json>& stored, Roots& roots, const Path& path,
-                                  std::size_t at);
-  Result<std::string> nested_text(ScopeNode& root, const Path& path, std::size_t at) const;
+  Result<Value> stored_value(const std::map<std::string, Json>& stored, Roots& roots, const Path& path,
+                             std::size_t at);
+  Result<Value> nested_value(ScopeNode& root, const Path& path, std::size_t at) const;
   /// The error for `path[at]`, where these names are known.
   std::unexpected<Error> missing(const Path& path, std::size_t at,
                                  const std::vector<std::string>& known) const;

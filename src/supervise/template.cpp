@@ -2,14 +2,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
+#include <functional>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "kernel/utf8.hpp"
+#include "pawl/json.hpp"
 #include "pawl/worker_spec.hpp"
-#include "supervise/scope.hpp"
+#include "supervise/marked.hpp"
+#include "supervise/template_walk.hpp"
 
 namespace pawl {
 namespace {
@@ -167,8 +172,10 @@ Error too_large_result() {
 
 }  // namespace
 
-Result<std::string> render(std::string_view text, const Variables& variables,
-                           const InternalVariables& internal) {
+Result<void> supervise::walk_template(std::string_view text, const Variables& variables,
+                                      const InternalVariables& internal,
+                                      const std::function<void(std::string_view)>& literal,
+                                      const std::function<Result<void>(FoundExpression)>& expression) {
   if (text.size() > kTemplateBytes) {
     return fail(at_position(
         text, kTemplateBytes,
@@ -176,31 +183,257 @@ Result<std::string> render(std::string_view text, const Variables& variables,
          fmt::format("the template has {} bytes; at most {} are allowed", text.size(), kTemplateBytes),
          {{"limit", std::to_string(kTemplateBytes)}}}));
   }
-  supervise::Scope scope(variables, internal);
-  std::string out;
+  Scope scope(variables, internal);
+  std::size_t size = 0;  // of the result
   auto rest = text;
   while (!rest.empty()) {
-    const auto literal = rest.substr(0, rest.find(kOpening));
-    const auto room = kTemplateBytes - out.size();
-    if (literal.size() > room)
+    const auto plain = rest.substr(0, rest.find(kOpening));
+    const auto room = kTemplateBytes - size;
+    if (plain.size() > room)
       return fail(at_position(text, text.size() - rest.size() + room, too_large_result()));
-    out += literal;
-    rest.remove_prefix(literal.size());
+    size += plain.size();
+    literal(plain);
+    rest.remove_prefix(plain.size());
     if (rest.empty()) break;
 
     const auto opening = text.size() - rest.size();
     ExpressionReader reader(rest.substr(kOpening.size()));
-    auto expression = reader.read();
-    if (!expression) return fail(at_position(text, opening, std::move(expression).error()));
-    const auto value =
-        expression->path.empty() ? std::move(expression->quoted) : scope.text_of(expression->path);
-    if (!value) return fail(at_position(text, opening, value.error()));
-    if (value->size() > kTemplateBytes - out.size())
+    auto read = reader.read();
+    if (!read) return fail(at_position(text, opening, std::move(read).error()));
+    const auto& path = read->path;
+    FoundExpression found{
+        .written = rest.substr(0, rest.size() - reader.rest().size()),
+        .opening = opening,
+        .is_internal = !path.empty() && path[0] == "internal",
+        .value = path.empty() ? Scope::Value{std::move(read->quoted)} : scope.value_of(path)};
+    if (!found.value) {
+      found.value = fail(at_position(text, opening, std::move(found.value).error()));
+    } else if (found.value->text.size() > kTemplateBytes - size) {
       return fail(at_position(text, opening, too_large_result()));
-    out += *value;
+    } else {
+      size += found.value->text.size();
+    }
+    PAWL_CHECK(expression(std::move(found)));
     rest = reader.rest();
   }
+  return {};
+}
+
+Result<std::string> render(std::string_view text, const Variables& variables,
+                           const InternalVariables& internal) {
+  std::string out;
+  PAWL_CHECK(supervise::walk_template(
+      text, variables, internal, [&](std::string_view literal) { out += literal; },
+      [&](supervise::FoundExpression found) -> Result<void> {
+        PAWL_TRY(const auto value, std::move(found.value));
+        out += value.text;
+        return {};
+      }));
   return out;
 }
 
+// A template that is read before its values are put in.
+
+namespace {
+
+/// A character for private use, which means nothing in YAML and JSON: a mark is a number between two of it. A
+/// text that begins with two stands without quotes, and ends with a third.
+constexpr std::string_view kMark = "\uE0F0";
+/// A document of values may be larger than its template.
+constexpr JsonLimits kLimits{.depth = 64, .bytes = std::size_t{64} << 20};
+
+}  // namespace
+
+std::string unquoted_text(std::string_view scalar) {
+  if (!scalar.contains(kMark)) return std::string(scalar);
+  return fmt::format("{0}{1}{0}", kMark, scalar);
+}
+
+namespace supervise {
+
+MarkedTemplate::MarkedTemplate(std::string_view text, const Variables& variables,
+                               const InternalVariables& internal) {
+  auto walked = walk_template(
+      text, variables, internal, [this](std::string_view literal) { text_ += literal; },
+      [this](FoundExpression found) -> Result<void> {
+        text_ += fmt::format("{0}{1}{0}", kMark, expressions_.size());
+        Expression one{.written = std::string(found.written),
+                       .opening = found.opening,
+                       .is_internal = found.is_internal};
+        if (found.value) {
+          one.text = std::move(found.value->text);
+          one.is_text = found.value->is_text;
+        } else {
+          one.error = std::move(found.value).error();
+        }
+        expressions_.push_back(std::move(one));
+        return {};
+      });
+  if (!walked) {
+    mistake_ = std::move(walked).error();
+  } else if (text.contains(kMark)) {
+    mistake_ = Error(Code::template_invalid,
+                     "the character U+E0F0 cannot stand in a configuration; put it into a variable");
+  }
+}
+
+/// Writes what was read once more, with values in place of the marks.
+class MarkedTemplate::Filler {
+ public:
+  /// What stands for the marks inside of a template of somebody else's.
+  enum class Use : std::uint8_t { values, expressions };
+
+  Filler(const std::vector<Expression>& expressions, const std::vector<std::string>& templates)
+      : expressions_(expressions), templates_(templates) {}
+
+  Result<std::string> fill(JsonValue root) {
+    write(root, Use::values, true);
+    return out_.take();
+  }
+
+  std::string text_of(std::string_view marked, Use use) {
+    std::string text;
+    while (!marked.empty()) {
+      const auto literal = marked.substr(0, marked.find(kMark));
+      text += literal;
+      marked.remove_prefix(literal.size());
+      if (marked.empty()) break;
+      marked.remove_prefix(kMark.size());
+      std::size_t index = 0;
+      const auto [end, failed] = std::from_chars(marked.data(), marked.data() + marked.size(), index);
+      if (failed != std::errc{} || index >= expressions_.size()) continue;
+      marked.remove_prefix(static_cast<std::size_t>(end - marked.data()));
+      if (marked.starts_with(kMark)) marked.remove_prefix(kMark.size());
+      text += use == Use::values ? expressions_[index].text : expressions_[index].written;
+      (use == Use::values ? filled_ : elsewhere_).insert(index);
+      last_ = index;
+      all_values_ = all_values_ && !expressions_[index].is_text;
+    }
+    return text;
+  }
+
+  const Indices& filled() const { return filled_; }
+  const Indices& elsewhere() const { return elsewhere_; }
+
+ private:
+  void write(JsonValue value, Use use, bool is_root) {
+    switch (value.kind()) {
+      case JsonKind::object:
+        out_.begin_object();
+        for (std::size_t i = 0; i < value.size(); ++i) {
+          const auto key = text_of(inside(value.key_at(i)), use);
+          const bool is_template = is_root && std::ranges::find(templates_, key) != templates_.end();
+          out_.key(key);
+          write(value.at(i), is_template ? Use::expressions : use, false);
+        }
+        out_.end_object();
+        return;
+      case JsonKind::array:
+        out_.begin_array();
+        for (std::size_t i = 0; i < value.size(); ++i) write(value.at(i), use, false);
+        out_.end_array();
+        return;
+      case JsonKind::string:
+        return write_text(*value.as_string(), use);
+      case JsonKind::null:
+      case JsonKind::boolean:
+      case JsonKind::integer:
+      case JsonKind::number:
+        break;
+    }
+    out_.splice(value.to_text());
+  }
+
+  void write_text(std::string_view marked, Use use) {
+    const auto bare = inside(marked);
+    all_values_ = true;
+    const auto text = text_of(bare, use);
+    const bool unquoted = bare.size() < marked.size() && use == Use::values;
+    // Without quotes a value keeps its type, and numbers that touch make a number.
+    if (unquoted && all_values_ && (bare == fmt::format("{0}{1}{0}", kMark, last_) || is_scalar(text))) {
+      out_.splice(text);
+    } else {
+      out_.string(text);
+    }
+  }
+
+  static bool is_scalar(std::string_view text) {
+    const auto read = JsonDocument::parse(text);
+    if (!read) return false;
+    const auto kind = read->root().kind();
+    return kind == JsonKind::integer || kind == JsonKind::number || kind == JsonKind::boolean ||
+           kind == JsonKind::null;
+  }
+
+  /// Without what says that it is not quoted.
+  static std::string_view inside(std::string_view marked) {
+    if (!marked.starts_with(kMark) || !marked.substr(kMark.size()).starts_with(kMark)) return marked;
+    return marked.substr(kMark.size(), marked.size() - 2 * kMark.size());
+  }
+
+  const std::vector<Expression>& expressions_;
+  const std::vector<std::string>& templates_;
+  JsonWriter out_{};
+  Indices filled_{};
+  Indices elsewhere_{};
+  std::size_t last_ = 0;
+  bool all_values_ = true;
+};
+
+Result<ConfigDocument> MarkedTemplate::fill(Result<ConfigDocument> read,
+                                            const std::vector<std::string>& templates) const {
+  if (mistake_) return fail(*mistake_);
+  if (expressions_.empty()) return read;
+  const auto document = read ? JsonDocument::parse(read->json, kLimits) : fail(read.error());
+  const auto exempt = document ? elsewhere(read->json, templates) : Indices();
+  for (std::size_t i = 0; i < expressions_.size(); ++i) {
+    if (expressions_[i].error && !exempt.contains(i)) return fail(*expressions_[i].error);
+  }
+  if (!document) return fail(document.error());
+  Filler filler(expressions_, templates);
+  ConfigDocument filled;
+  PAWL_TRY(filled.json, filler.fill(document->root()));
+  for (const auto& [path, line] : read->lines)
+    filled.lines.emplace(filler.text_of(path, Filler::Use::values), line);
+  return filled;
+}
+
+MarkedTemplate::Indices MarkedTemplate::elsewhere(std::string_view json,
+                                                  const std::vector<std::string>& templates) const {
+  const auto document = JsonDocument::parse(json, kLimits);
+  if (!document || templates.empty()) return {};
+  Filler filler(expressions_, templates);
+  (void)filler.fill(document->root());
+  Indices alone;
+  std::ranges::set_difference(filler.elsewhere(), filler.filled(), std::inserter(alone, alone.end()));
+  return alone;
+}
+
+bool MarkedTemplate::uses_internal(const Indices& elsewhere) const {
+  for (std::size_t i = 0; i < expressions_.size(); ++i) {
+    if (expressions_[i].is_internal && !elsewhere.contains(i)) return true;
+  }
+  return false;
+}
+
+std::string quote_marks(std::string_view text) {
+  std::string made;
+  while (!text.empty()) {
+    std::size_t length = 1;
+    if (text.front() == '"') {
+      while (length < text.size() && text[length] != '"') length += text[length] == '\\' ? 2U : 1U;
+      length = std::min(length + 1, text.size());
+      made += text.substr(0, length);
+    } else {
+      length = std::min(text.find_first_of("{}[],:\" \t\r\n"), text.size());
+      const auto word = text.substr(0, length);
+      made += word.contains(kMark) ? fmt::format("\"{}\"", unquoted_text(word)) : std::string(word);
+      if (length == 0) made += text.substr(0, length = 1);
+    }
+    text.remove_prefix(length);
+  }
+  return made;
+}
+
+}  // namespace supervise
 }  // namespace pawl

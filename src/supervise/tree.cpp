@@ -6,6 +6,7 @@
 #include <set>
 
 #include "supervise/core.hpp"
+#include "supervise/marked.hpp"
 
 namespace pawl {
 
@@ -61,13 +62,14 @@ Result<Intent> target_of(const WorkerType& type, std::string_view text) {
 /// Reads the configuration anew. Where it cannot be read, the worker goes on with the last one that could,
 /// and so do its children.
 void SupervisorCore::derive(Node& node) {
-  auto desired = derive_desired(node);
+  auto desired = derive_desired(node, internal_of(node));
   Result<std::vector<ChildSpec>> children = std::vector<ChildSpec>{};
   if (desired && node.type->has_children) {
     children = node.type->children(desired->get(), node.data->spec);
     if (children) {
-      if (auto valid = check_children(*node.type, node.identity->path, *children); !valid)
-        children = fail(std::move(valid).error());
+      auto valid = check_children(*node.type, node.identity->path, *children);
+      if (valid) valid = check_free_of_internal(node, *children);
+      if (!valid) children = fail(std::move(valid).error());
     }
   }
   const bool derived = desired.has_value();
@@ -92,17 +94,40 @@ void SupervisorCore::derive(Node& node) {
   observe(node);
 }
 
-Result<std::shared_ptr<const void>> SupervisorCore::derive_desired(const Node& node) const {
+/// The same in every run of the program, so that none of them changes what is desired.
+InternalVariables SupervisorCore::internal_of(const Node& node) {
+  return {.id = node.identity->path,
+          .parent_id = node.identity->parent == kTopPath ? "" : node.identity->parent,
+          .created_at = node.identity->created_at,
+          .timestamp = node.data->specified_at.value_or(node.identity->created_at)};
+}
+
+/// What a child is to be is stored, and internal variables are not. Whether they are in it is found out by
+/// making it with others, because the parent may do anything with them.
+Result<void> SupervisorCore::check_free_of_internal(const Node& node,
+                                                    const std::vector<ChildSpec>& children) const {
+  if (children.empty() || !node.data->spec.config.contains(".internal")) return {};
+  auto others = internal_of(node);
+  others.id += "x";
+  others.parent_id += "x";
+  others.created_at += std::chrono::hours(1);
+  others.timestamp += std::chrono::hours(1);
+  const auto desired = derive_desired(node, others);
+  const auto made = desired ? node.type->children(desired->get(), node.data->spec) : fail(desired.error());
+  if (made && *made == children) return {};
+  return fail(Code::spec_invalid,
+              "internal variables are not stored, but would be in what a child is made of; the child has its "
+              "own: write {{ \"{{ .internal.id }}\" }} where its configuration is");
+}
+
+Result<std::shared_ptr<const void>> SupervisorCore::derive_desired(const Node& node,
+                                                                   const InternalVariables& internal) const {
   if (node.is_top()) return node.type->derive(node.data->spec.config);
   PAWL_CHECK(validate(node.data->spec.variables));
-  PAWL_TRY(const auto text,
-           render(node.data->spec.config, node.data->spec.variables,
-                  {.id = node.identity->path,
-                   .parent_id = node.identity->parent == kTopPath ? "" : node.identity->parent,
-                   .created_at = node.identity->created_at,
-                   .timestamp = runtime_.now()}));
-  if (text.find_first_not_of(" \t\r\n") == std::string::npos) return node.type->derive("{}");
-  PAWL_TRY(const auto document, options_.read_config(text));
+  const supervise::MarkedTemplate config(node.data->spec.config, node.data->spec.variables, internal);
+  if (config.text().find_first_not_of(" \t\r\n") == std::string::npos && !config.mistake())
+    return node.type->derive("{}");
+  PAWL_TRY(const auto document, config.fill(options_.read_config(config.text()), node.type->templates));
   auto derived = node.type->derive(document.json);
   if (derived) return derived;
   auto error = std::move(derived).error();

@@ -16,7 +16,7 @@ children:
         child_worker_type: child
         child_config: |
           address: "{{ .IP }}:{{ .PORT }}"
-          device: '{{ "{{ .DEVICE_ID }}" }} at {{ .global.site }}'
+          device: '{{ .DEVICE_ID }} at {{ .global.site }}'
       variables:
         user: {IP: 10.0.0.7, PORT: 502}
   - name: ticker

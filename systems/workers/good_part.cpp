@@ -10,6 +10,8 @@
 #include <tuple>
 
 #include "pawl/json.hpp"
+#include "supervise/marked.hpp"
+#include "workers/config/nested.hpp"
 #include "workers/config/shape.hpp"
 #include "workers/config/tree.hpp"
 #include "workers/config/yaml.hpp"
@@ -80,21 +82,37 @@ class ConfigCheck {
   ConfigCheck(const YamlDocument& yaml, std::string_view file, const WorkerTypes& types)
       : yaml_(yaml), file_(file), types_(types) {}
 
-  /// The mistakes of one child, which is the one at that place of the file.
-  std::vector<ConfigProblem> check(const TreeSpec& tree, const ChildSpec& child, std::size_t place) {
+  /// The mistakes of one child, which is the one at that place of the file, and of its children.
+  std::vector<ConfigProblem> check(const Variables& around, const ChildSpec& child,
+                                   const std::string& place) {
+    auto found = check_one(around, child, place);
+    const auto nested = children_of_config(child.user_spec.config).value_or(std::vector<ChildSpec>());
+    const auto variables = inherit(around, child.user_spec.variables);
+    for (std::size_t i = 0; i < nested.size(); ++i) {
+      const auto more = check(variables, nested[i], element_path(member_path(place, kChildrenKey), i));
+      found.insert(found.end(), more.begin(), more.end());
+    }
+    return found;
+  }
+
+ private:
+  std::vector<ConfigProblem> check_one(const Variables& around, const ChildSpec& child,
+                                       const std::string& place) {
     found_.clear();
     inside_ = nullptr;
-    place_ = element_path("$.children", place) + ".userSpec.config";
+    place_ = place + ".userSpec.config";
     const auto type = types_.find(child.worker_type);
-    const auto text = render(child.user_spec.config, inherit(tree.variables, child.user_spec.variables),
-                             {.id = child.name});
+    const supervise::MarkedTemplate config(child.user_spec.config, inherit(around, child.user_spec.variables),
+                                           {.id = child.name});
     // What is wrong with these two was told when the tree was read.
-    if (!type || !text || text->find_first_not_of(" \t\r\n") == std::string::npos) return found_;
-    const auto document = read_yaml(*text);
+    if (!type || config.mistake() || config.text().find_first_not_of(" \t\r\n") == std::string::npos)
+      return found_;
+    const auto document = config.fill(read_yaml(config.text()), (*type)->templates);
+    if (!document && document.error().code() != Code::config_invalid) return found_;
     if (!document) {
       add({.key = std::string(document.error().field("key")),
            .problem = document.error().message(),
-           .expected = "YAML, after its templates were filled in"},
+           .expected = "YAML"},
           line_from(document.error()));
       return found_;
     }
@@ -107,7 +125,6 @@ class ConfigCheck {
     return found_;
   }
 
- private:
   static std::optional<int> line_from(const Error& error) {
     int line = 0;
     const auto text = error.field("line");
@@ -241,7 +258,7 @@ GoodPart take_good(std::string_view text, std::string_view file, const WorkerTyp
   std::size_t place = 0;
   for (auto& child : tree->children) {
     while (bad.contains(place)) ++place;
-    auto found = configs.check(*tree, child, place);
+    auto found = configs.check(tree->variables, child, element_path("$.children", place));
     if (found.empty()) {
       good.push_back(std::move(child));
     } else {

@@ -9,7 +9,7 @@
 namespace pawl::workers {
 namespace {
 
-constexpr std::array<std::string_view, 2> kSecret = {"environment", "headers"};
+constexpr std::array<std::string_view, 3> kSecret = {"environment", "headers", "variables"};
 constexpr std::string_view kCommand = "command";
 /// Shorter values are part of too many words.
 constexpr std::size_t kShortest = 4;

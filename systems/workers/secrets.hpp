@@ -21,7 +21,8 @@ class Secrets {
 
   /// The text with each secret value hidden.
   std::string hide(std::string_view text) const;
-  /// The same for each text in JSON. Hides the values of every object called `environment` or `headers`, all
+  /// The same for each text in JSON. Hides the values of every object called `environment`, `headers` or
+  /// `variables`, all
   /// but the first of a list called `command`, and texts that name one of them, such as the configuration of
   /// a parent's children. What is no JSON is hidden as a whole.
   std::string hide_json(std::string_view json) const;

@@ -155,6 +155,62 @@ TEST(Desired, AMissingVariableIsNamedWithItsPlace) {
   EXPECT_EQ(world.show("a").health, Health::config_error);
 }
 
+TEST(Desired, AValueOfAVariableIsNeverTakenForSyntax) {
+  for (const std::string value : {R"(x", "level": 9, "mode": "y)", R"(\)", "a\nb", "{{ .V }}", R"(\u0041)"}) {
+    LiftWorld world;
+    auto spec = lift("a", R"({"variable": "<{{ .V }}>"})");
+    spec.user_spec.variables.user["V"] = {encode(value).value()};
+    world.supervisor().apply({.children = {spec}}).value();
+    ASSERT_TRUE(world.comes_to("a", "Up")) << world.show("a").problem;
+    const auto desired = JsonDocument::parse(world.show("a").desired.text).value();
+    EXPECT_EQ(desired.root().find("variable")->as_string(), "<" + value + ">");
+    EXPECT_EQ(desired.root().find("level")->as_integer(), 1);
+  }
+}
+
+TEST(Desired, AVariableOutsideOfQuotesKeepsItsType) {
+  LiftWorld world;
+  auto spec =
+      lift("a", R"({"level": {{ .N }}, "child_parked": {{ .B }}, "mode": {{ .S }}, "variable": "{{ .N }}"})");
+  spec.user_spec.variables.user = {{"N", {"5"}}, {"B", {"true"}}, {"S", {R"("5")"}}};
+  world.supervisor().apply({.children = {spec}}).value();
+  ASSERT_TRUE(world.comes_to("a", "Up")) << world.show("a").problem;
+  const auto text = world.show("a").desired.text;
+  EXPECT_NE(text.find(R"("level":5,"mode":"5")"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("child_parked":true,"variable":"5")"), std::string::npos) << text;
+}
+
+TEST(Desired, IsTheSameInTheNextRunOfTheProgramWhateverVariablesAreInIt) {
+  LiftWorld world;
+  auto spec = lift("a", R"({"variable": "{{ .internal.timestamp }} {{ .internal.created_at }}"})");
+  world.supervisor().apply({.children = {spec}}).value();
+  ASSERT_TRUE(world.comes_to("a", "Up"));
+  const auto before = world.show("a").desired.text;
+  world.kit.advance(1h);
+  world.kit.restart();
+  ASSERT_TRUE(world.comes_to("a", "Up"));
+  EXPECT_EQ(world.show("a").desired.text, before);
+  spec.user_spec.config =
+      R"({"level": 2, "variable": "{{ .internal.timestamp }} {{ .internal.created_at }}"})";
+  world.supervisor().apply({.children = {spec}}).value();
+  ASSERT_TRUE(world.kit.wait_until([&] { return world.site("a").level == 2; }));
+  const auto after = JsonDocument::parse(world.show("a").desired.text).value();
+  const auto first = JsonDocument::parse(before).value();
+  EXPECT_NE(after.root().find("variable")->as_string(), first.root().find("variable")->as_string());
+}
+
+TEST(Desired, OfAChildHasNoInternalVariableOfItsParentInIt) {
+  LiftWorld world;
+  world.supervisor()
+      .apply({.children = {lift(
+                  "p", R"({"children": 1, "child_config": "{\"variable\": \"{{ .internal.id }}\"}"})")}})
+      .value();
+  ASSERT_TRUE(world.kit.wait_until([&] { return world.show("p").health == Health::config_error; }, 10s));
+  EXPECT_NE(world.show("p").problem.find("internal variables are not stored"), std::string::npos)
+      << world.show("p").problem;
+  EXPECT_FALSE(world.supervisor().show("p/c1"));
+}
+
 TEST(Desired, HealthIsFailingWhileTheActionForItFails) {
   LiftWorld world;
   world.site("a").fails = 3;

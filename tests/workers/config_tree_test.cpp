@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/workers/config_types.hpp"
+#include "workers/config/nested.hpp"
 
 namespace pawl::workers {
 namespace {
@@ -167,7 +168,8 @@ TEST_F(ReadTree, ALocationAndItsVariableAreNotBothGiven) {
 }
 
 TEST_F(ReadTree, AllMistakesAreReportedByTheirLines) {
-  EXPECT_THAT(mistakes(R"(childs: 1
+  EXPECT_THAT(
+      mistakes(R"(childs: 1
 children:
   - nam: a
     workerType: pumpe
@@ -177,18 +179,19 @@ children:
   - name: b
     workerType: pump
 )"),
-              ElementsAre("site.yaml:1: childs: there is no such key; expected one of children, variables, "
-                          "location, got \"childs\"",
-                          "site.yaml:3: children[0].nam: there is no such key; expected one of name, "
-                          "workerType, userSpec, stateMapping, enabled, location, got \"nam\"; did you mean "
-                          "name?",
-                          "site.yaml:3: children[0]: the worker has no name; expected name: pump-1",
-                          "site.yaml:4: children[0].workerType: there is no such type of workers; expected "
-                          "one of mqtt_client, pump, got \"pumpe\"; did you mean pump?",
-                          "site.yaml:7: children[1].enabled: the value is of another kind; expected true or "
-                          "false, got the text \"yes\"",
-                          "site.yaml:8: children[2].name: the name \"b\" is given twice, on line 5 and on "
-                          "line 8; expected a name of its own for each worker, got \"b\""));
+      ElementsAre(
+          "site.yaml:1: childs: there is no such key; expected one of children, variables, "
+          "location, got \"childs\"",
+          "site.yaml:3: children[0].nam: there is no such key; expected one of name, "
+          "workerType, userSpec, stateMapping, enabled, location, children, got \"nam\"; did you mean "
+          "name?",
+          "site.yaml:3: children[0]: the worker has no name; expected name: pump-1",
+          "site.yaml:4: children[0].workerType: there is no such type of workers; expected "
+          "one of mqtt_client, pump, got \"pumpe\"; did you mean pump?",
+          "site.yaml:7: children[1].enabled: the value is of another kind; expected true or "
+          "false, got the text \"yes\"",
+          "site.yaml:8: children[2].name: the name \"b\" is given twice, on line 5 and on "
+          "line 8; expected a name of its own for each worker, got \"b\""));
 }
 
 TEST_F(ReadTree, TheErrorListsEveryMistakeOnItsLine) {
@@ -305,6 +308,83 @@ TEST_F(ReadTree, UnknownStatesInAMappingAreRefused) {
               ElementsAre(HasSubstr("a pump is in this state only in passing")));
   EXPECT_THAT(mistakes_of_pump("    stateMapping: {Running: run, running: park}\n"),
               ElementsAre(HasSubstr("the state Running is given twice, in other letters")));
+}
+
+class ReadNestedTree : public testing::Test {
+ protected:
+  ReadNestedTree() {
+    WorkerType group;
+    group.name = "group";
+    group.states = {{"Stopped", Phase::stopped}, {"Active", Phase::running}, {"Closing", Phase::stopping}};
+    group.fields = group.templates = {"children"};
+    types_.add(std::move(group));
+  }
+  std::vector<std::string> mistakes(std::string_view text) const {
+    std::vector<std::string> lines;
+    for (const auto& problem : check_tree(text, "site.yaml", &types_)) lines.push_back(describe(problem));
+    return lines;
+  }
+  static constexpr std::string_view kPlant = R"(children:
+  - name: plant
+    workerType: group
+    location: [acme]
+    userSpec: {variables: {user: {IP: 10.0.0.7}}}
+    children:
+      - name: line
+        workerType: group
+        location: ['', north]
+        children:
+          - name: connection
+            workerType: mqtt_client
+            stateMapping: {active: connected, closing: stopped}
+            userSpec:
+              config: |
+                url: tcp://{{ .IP }}:{{ .PORT }}/{{ "{{" }}
+              variables: {user: {PORT: 1883}}
+)";
+  WorkerTypes types_ = types_for_config();
+};
+
+TEST_F(ReadNestedTree, ChildrenAreTheConfigurationOfTheirParentAndTemplatesOfTheirOwn) {
+  const auto tree = read_tree(kPlant, "f", &types_);
+  ASSERT_TRUE(tree) << tree.error().message();
+  const auto& plant = tree->children.at(0);
+  EXPECT_EQ(render(plant.user_spec.config, {}, {}), plant.user_spec.config);  // nothing of it is a template
+  const auto lines = children_of_config(plant.user_spec.config).value();
+  EXPECT_EQ(lines.at(0).user_spec.variables.user.at("location_path").text, R"("acme.north")");
+  const auto connection = children_of_config(lines.at(0).user_spec.config).value().at(0);
+  EXPECT_EQ(connection.user_spec.config, "url: tcp://{{ .IP }}:{{ .PORT }}/{{ \"{{\" }}\n");
+  EXPECT_THAT(connection.state_mapping,
+              ElementsAre(std::pair("Active", "Connected"), std::pair("Closing", "Stopped")));
+}
+
+TEST_F(ReadNestedTree, IsWrittenAsItCanBeReadAgain) {
+  const auto tree = read_tree(kPlant, "f", &types_).value();
+  const auto text = write_tree(tree);
+  EXPECT_THAT(text, HasSubstr("          - name: connection\n"));
+  const auto again = read_tree(text, "f", &types_);
+  ASSERT_TRUE(again) << again.error().message() << text;
+  EXPECT_EQ(*again, tree);
+}
+
+TEST_F(ReadNestedTree, MistakesAreFoundOnTheirLines) {
+  EXPECT_THAT(
+      mistakes("children:\n  - name: plant\n    workerType: group\n    children:\n"
+               "      - {name: a, workerType: pump, stateMapping: {running: run}}\n"
+               "      - {name: a, workerType: pmup}\n"
+               "      - {name: b, workerType: pump, userSpec: {config: 'x: {{ .X }}'}}\n"),
+      ElementsAre(HasSubstr("site.yaml:5: children[0].children[0].stateMapping.running: the parent has "
+                            "no such state; expected one of Stopped, Active, Closing"),
+                  HasSubstr("site.yaml:6: children[0].children[1].name: the name \"a\" is given twice"),
+                  HasSubstr("site.yaml:6: children[0].children[1].workerType: "),
+                  HasSubstr("site.yaml:7: children[0].children[2].userSpec.config: there is no "
+                            "variable .X")));
+  EXPECT_THAT(mistakes("children:\n  - name: p\n    workerType: pump\n    children: []\n"),
+              ElementsAre(HasSubstr("site.yaml:4: children[0].children: a pump has no children")));
+  EXPECT_THAT(
+      mistakes("children:\n  - name: p\n    workerType: group\n    userSpec: {config: 'children: []'}\n"
+               "    children: []\n"),
+      ElementsAre(HasSubstr("the worker has a configuration and children")));
 }
 
 TEST_F(ReadTree, WithoutTypesTheyAreNotChecked) {

@@ -8,7 +8,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "pawl/codec.hpp"
+#include "pawl/names.hpp"
 #include "pawl/supervisor_kit.hpp"
+#include "tests/workers/types_servers.hpp"
 #include "workers/config/yaml.hpp"
 #include "workers/tree_file.hpp"
 #include "workers/types/all.hpp"
@@ -123,6 +126,92 @@ TEST_F(TheFileOfWorkers, HasItsMistakesLoggedAtMostEveryTenSeconds) {
   kit_.advance(1s);
   write_with("hcild");
   EXPECT_THAT(logged(), ElementsAre(HasSubstr("hcild"), "more mistakes in the file of workers"));
+}
+
+TEST_F(TheFileOfWorkers, HasVariablesWhoseValuesAreDataWhateverTheyLookLike) {
+  const std::vector<std::string> values{"x\nkey: y", "a: b",    "a #b", "{a: 1}", "[1",   "&anchor",
+                                        "*alias",    "!!int 5", "- x",  "'",      "\"",   "\\",
+                                        "|",         "yes",     "null", "5",      "%tag", "{{ .V }}",
+                                        "",          " x ",     "@x",   "? x",    "---",  "\t"};
+  const std::vector<std::string> places{"address: {{ .V }}", "address: '{{ .V }}'", "address: \"{{ .V }}\"",
+                                        "address: |-\n          {{ .V }}", "{address: {{ .V }}, device: d}"};
+  std::string text = "children:\n";
+  for (std::size_t value = 0; value < values.size(); ++value) {
+    for (std::size_t place = 0; place < places.size(); ++place) {
+      text += fmt::format(
+          "  - name: w{}-{}\n    workerType: child\n    userSpec:\n      config: |\n        {}\n"
+          "      variables: {{user: {{V: {}}}}}\n",
+          value, place, places[place], encode(values[value]).value());
+    }
+  }
+  write(text);
+  look_twice();
+  EXPECT_THAT(file_->problems(), IsEmpty());
+  ASSERT_TRUE(kit_.wait_until(
+      [&] { return kit_.supervisor().tree().size() == values.size() * places.size(); }, 1min));
+  for (const auto& worker : kit_.supervisor().tree()) {
+    const auto number = std::stoul(worker.identity.name.substr(1));
+    const auto desired = JsonDocument::parse(worker.desired.text);
+    ASSERT_TRUE(desired) << worker.identity.name << worker.problem;
+    EXPECT_EQ(desired->root().find("address")->as_string(), values[number]) << worker.identity.name;
+  }
+}
+
+TEST_F(TheFileOfWorkers, HasVariablesThatKeepTheirTypesWithoutQuotes) {
+  write(
+      "children:\n  - name: a\n    workerType: slow\n    userSpec:\n      config: |\n"
+      "        delay_seconds: {{ .N }}{{ .N }}\n      variables: {user: {N: 2}}\n"
+      "  - name: b\n    workerType: failing\n    userSpec:\n      config: |\n"
+      "        should_fail: {{ .B }}\n        max_failures: {{ .N }}\n      variables: {user: {N: 2, B: "
+      "true}}\n");
+  look_twice();
+  EXPECT_THAT(file_->problems(), IsEmpty());
+  ASSERT_TRUE(kit_.wait_until([&] { return kit_.supervisor().tree().size() == 2; }));
+  EXPECT_THAT(kit_.supervisor().show("a").value().desired.text, HasSubstr(R"("delay_seconds":22)"));
+  EXPECT_THAT(kit_.supervisor().show("b").value().desired.text,
+              HasSubstr(R"("should_fail":true,"max_failures":2)"));
+}
+
+TEST_F(TheFileOfWorkers, SaysTheLineOfAMistakeBehindAValueOfSeveralLines) {
+  write(
+      "children:\n  - name: a\n    workerType: child\n    userSpec:\n      config: |\n"
+      "        address: \"{{ .V }}\"\n        devise: x\n      variables: {user: {V: \"1\\n\\n\\n2\"}}\n");
+  look_twice();
+  ASSERT_THAT(file_->problems(), SizeIs(1));
+  EXPECT_EQ(file_->problems()[0].line, 7);
+}
+
+TEST_F(TheFileOfWorkers, HoldsTheExampleOfParentsWithChildrenAndMappedStates) {
+  write(fmt::format(R"(children:
+  - name: plant
+    workerType: group
+    userSpec: {{variables: {{user: {{IP: 127.0.0.1, PORT: {}}}}}}}
+    children:
+      - name: mqtt-connection
+        workerType: mqtt_client
+        userSpec:
+          config: |
+            url: tcp://{{{{ .IP }}}}:{{{{ .PORT }}}}
+            client_id: '{{{{ "{{{{" }}}} {{{{ .internal.id }}}}'
+        stateMapping:
+          active: connected
+          closing: stopped
+)",
+                    pawl::test::free_port()));
+  look_twice();
+  EXPECT_THAT(file_->problems(), IsEmpty());
+  ASSERT_TRUE(kit_.wait_for("plant/mqtt-connection", "TryingToConnect"));
+  EXPECT_THAT(kit_.supervisor().show("plant/mqtt-connection").value().desired.text,
+              HasSubstr(R"("client_id":"{{ plant/mqtt-connection")"));
+  ASSERT_TRUE(kit_.wait_until([&] {
+    return enum_name(kit_.supervisor().show("plant/mqtt-connection").value().health) == "failing";
+  }));
+  kit_.supervisor().park("plant").value();
+  ASSERT_TRUE(kit_.wait_for("plant", "Stopped"));
+  EXPECT_EQ(kit_.supervisor().show("plant/mqtt-connection").value().state, "Stopped");
+  EXPECT_THAT(kit_.moves("plant"), ElementsAre("Active", "Impaired", "Closing", "Stopped"));
+  kit_.supervisor().run("plant").value();
+  ASSERT_TRUE(kit_.wait_for("plant/mqtt-connection", "TryingToConnect"));
 }
 
 TEST_F(TheFileOfWorkers, HasAMistakeLoggedOnceHoweverOftenItIsLookedAt) {

@@ -14,9 +14,9 @@ TEST(WorkerTypesOfTheProduct, AreThere) {
   EXPECT_TRUE(types.validate());
   std::vector<std::string> names;
   for (const auto& type : types.all()) names.push_back(type->name);
-  EXPECT_THAT(names,
-              testing::UnorderedElementsAre("child", "failing", "file_watch", "helloworld", "http_check",
-                                            "mqtt_client", "panic", "parent", "slow", "tcp_check"));
+  EXPECT_THAT(names, testing::UnorderedElementsAre("child", "failing", "file_watch", "group", "helloworld",
+                                                   "http_check", "mqtt_client", "panic", "parent", "slow",
+                                                   "tcp_check"));
 }
 
 TEST(WorkerTypesOfTheProduct, HaveToolsAndObserveSomethingThatCanBeReadAgain) {

@@ -8,6 +8,7 @@
 #include "tests/workers/types_table.hpp"
 #include "workers/types/child.hpp"
 #include "workers/types/failing.hpp"
+#include "workers/types/group.hpp"
 #include "workers/types/helloworld.hpp"
 #include "workers/types/panic.hpp"
 #include "workers/types/parent.hpp"
@@ -95,6 +96,27 @@ TEST(ParentWorker, IsAsHealthyAsItsChildrenAndRestsAfterThem) {
   EXPECT_EQ(table.again(), 1s);
   EXPECT_EQ(table.next<Parent::Running>({}, cycling, {.in_state = 10s}), "go TryingToStop");
   EXPECT_EQ(table.next<Parent::Degraded>({}, cycling, {.in_state = 10s}), "go TryingToStop");
+  EXPECT_EQ(table.never_given(), "");
+}
+
+TEST(GroupWorker, IsActiveWhileItsChildrenAreWellOrRestAndRestsAfterThem) {
+  Table<Group> table;
+  const Given none{};
+  const Given connects{.children = {child_in(Phase::running), child_in(Phase::starting)}};
+  const Given stale{.children = {child_in(Phase::running, false), child_in(Phase::stopped)}};
+  const Given well{.children = {child_in(Phase::running), child_in(Phase::stopped)}};
+  const Given at_rest{.children = {child_in(Phase::stopped), child_in(Phase::stopped)}};
+  EXPECT_EQ(table.next<Group::Stopped>({}, {}, none), "go Active");
+  EXPECT_EQ(table.next<Group::Active>({}, {}, well), "stay");
+  EXPECT_EQ(table.next<Group::Active>({}, {}, connects), "go Impaired");
+  EXPECT_EQ(table.reason(), "1 of 2 children are not well");
+  EXPECT_EQ(table.next<Group::Active>({}, {}, stale), "go Impaired");
+  EXPECT_EQ(table.next<Group::Impaired>({}, {}, connects), "stay");
+  EXPECT_EQ(table.next<Group::Impaired>({}, {}, well), "go Active");
+  EXPECT_EQ(table.next<Group::Closing>({}, {}, well), "do Wait");
+  EXPECT_EQ(table.next<Group::Closing>({}, {}, at_rest), "go Stopped");
+  EXPECT_EQ(table.stop<Group::Active>({}, {}), "go Closing");
+  EXPECT_EQ(table.stop<Group::Impaired>({}, {}), "go Closing");
   EXPECT_EQ(table.never_given(), "");
 }
 

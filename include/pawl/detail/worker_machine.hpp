@@ -48,9 +48,10 @@ struct WorkerData {
   std::string name;
   std::string type;
   std::string parent{};
-  Time made_at{};                    ///< the engine's own time is that of the first worker of this path
-  std::int64_t desired_version = 1;  ///< one more with each change of what is desired
-  UserSpec spec{};                   ///< with what it inherits
+  Time made_at{};                      ///< the engine's own time is that of the first worker of this path
+  std::int64_t desired_version = 1;    ///< one more with each change of what is desired
+  UserSpec spec{};                     ///< with what it inherits
+  std::optional<Time> specified_at{};  ///< when `spec` was changed last; none: as it was made
   std::map<std::string, std::string> state_mapping{};
   bool enabled = true;
   std::optional<Intent> asked{};   ///< by people

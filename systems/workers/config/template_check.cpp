@@ -8,6 +8,8 @@
 #include <cstddef>
 
 #include "kernel/utf8.hpp"
+#include "supervise/marked.hpp"
+#include "workers/config/yaml.hpp"
 
 namespace pawl::workers {
 namespace {
@@ -66,27 +68,29 @@ TemplateProblem describe_other(const Error& error) {
 
 }  // namespace
 
-std::vector<TemplateProblem> check_template(std::string_view text, const Variables& variables) {
+std::vector<TemplateProblem> check_template(std::string_view text, const Variables& variables,
+                                            const std::vector<std::string>& templates) {
   constexpr std::size_t kMostProblems = 20;
-  constexpr std::size_t kBraces = 2;
-  std::vector<TemplateProblem> problems;
-  std::size_t lines_before = 0;
-  while (problems.size() < kMostProblems) {
-    const auto rendered = render(text, variables, {});
-    if (rendered) break;
-    const auto& error = rendered.error();
-    const bool missing = error.code() == Code::variable_missing;
-    const auto line = number_in_field(error, "line");
-    auto problem = missing ? describe_missing(error) : describe_other(error);
-    problem.line = static_cast<int>(lines_before + line);
-    const auto opening = offset_of(text, line, number_in_field(error, "column"));
-    problem.actual = expression_at(text, opening);
-    problems.push_back(std::move(problem));
-    if (!missing) break;
-    // On with what follows the expression's opening braces.
-    lines_before += line - 1;
-    text.remove_prefix(std::min(opening + kBraces, text.size()));
+  const supervise::MarkedTemplate config(text, variables, {});
+  supervise::MarkedTemplate::Indices others;
+  if (!templates.empty()) {
+    if (const auto read = read_yaml(config.text())) others = config.elsewhere(read->json, templates);
   }
+  std::vector<TemplateProblem> problems;
+  const auto add = [&](const Error& error, TemplateProblem problem) {
+    const auto line = number_in_field(error, "line");
+    problem.line = static_cast<int>(line);
+    problem.actual = expression_at(text, offset_of(text, line, number_in_field(error, "column")));
+    problems.push_back(std::move(problem));
+  };
+  for (std::size_t i = 0; i < config.expressions().size(); ++i) {
+    const auto& error = config.expressions()[i].error;
+    if (!error || others.contains(i)) continue;
+    if (problems.size() == kMostProblems) return problems;
+    const bool missing = error->code() == Code::variable_missing;
+    add(*error, missing ? describe_missing(*error) : describe_other(*error));
+  }
+  if (config.mistake()) add(*config.mistake(), describe_other(*config.mistake()));
   return problems;
 }
 

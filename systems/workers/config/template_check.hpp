@@ -18,7 +18,9 @@ struct TemplateProblem {
 };
 
 /// What keeps the template from being rendered: every variable that is missing, up to the first expression
-/// that cannot be read.
-std::vector<TemplateProblem> check_template(std::string_view text, const Variables& variables);
+/// that cannot be read. Not in the members of the root that are `templates` of children, which have variables
+/// besides.
+std::vector<TemplateProblem> check_template(std::string_view text, const Variables& variables,
+                                            const std::vector<std::string>& templates);
 
 }  // namespace pawl::workers

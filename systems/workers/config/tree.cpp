@@ -12,6 +12,7 @@
 
 #include "kernel/utf8.hpp"
 #include "supervise/application.hpp"
+#include "workers/config/nested.hpp"
 #include "workers/config/shape.hpp"
 #include "workers/config/template_check.hpp"
 #include "workers/config/yaml.hpp"
@@ -71,9 +72,7 @@ class TreeReader {
     } else if (children->value.kind() != JsonKind::array) {
       refuse_value(problems_, *children, "a list of workers, each beginning with `- name: `; [] for none");
     } else {
-      for (std::size_t i = 0; i < children->value.size() && !problems_.is_full(); ++i) {
-        read_child({children->value.at(i), element_path(children->path, i)});
-      }
+      tree_.children = read_children(*children, {.variables = tree_.variables, .location = location_});
     }
     return std::move(tree_);
   }
@@ -81,29 +80,71 @@ class TreeReader {
   const std::vector<ConfigProblem>& problems() const { return problems_.found(); }
 
  private:
-  void read_child(const ConfigPart& part) {
-    static const std::vector<std::string> kKeys{"name",         "workerType", "userSpec",
-                                                "stateMapping", "enabled",    "location"};
+  using TypePtr = std::shared_ptr<const WorkerType>;
+  using NameLines = std::map<std::string, int, std::less<>>;
+
+  /// What is around a list of children.
+  struct Place {
+    TypePtr parent = nullptr;  ///< none: the top, or it is not known
+    bool is_top = true;
+    Variables variables{};
+    Location location{};
+  };
+
+  std::vector<ChildSpec> read_children(const ConfigPart& part, const Place& place) {
+    std::vector<ChildSpec> children;
+    NameLines names;
+    for (std::size_t i = 0; i < part.value.size() && !problems_.is_full(); ++i) {
+      auto child = read_child({part.value.at(i), element_path(part.path, i)}, place, names);
+      if (child) children.push_back(*std::move(child));
+    }
+    return children;
+  }
+
+  std::optional<ChildSpec> read_child(const ConfigPart& part, const Place& place, NameLines& names) {
+    static const std::vector<std::string> kKeys{"name",    "workerType", "userSpec", "stateMapping",
+                                                "enabled", "location",   "children"};
     const auto members = read_members(problems_, part, kKeys);
-    if (!members) return;
+    if (!members) return std::nullopt;
     ChildSpec child;
-    child.name = read_name(part, find_part(*members, "name"));
+    child.name = read_name(part, find_part(*members, "name"), names);
     const auto type = read_type(part, find_part(*members, "workerType"), child);
     if (const auto* flag = find_part(*members, "enabled")) {
       const auto value = flag->value.as_boolean();
       if (!value) refuse_value(problems_, *flag, "true or false");
       child.enabled = value.value_or(true);
     }
-    if (const auto* mapping = find_part(*members, "stateMapping")) read_mapping(*mapping, type.get(), child);
+    if (const auto* mapping = find_part(*members, "stateMapping"))
+      read_mapping(*mapping, place, type.get(), child);
+    auto inside = Place{.parent = type, .is_top = false, .location = place.location};
     if (const auto* spec = find_part(*members, "userSpec")) {
-      read_spec(*spec, *members, child);
+      read_spec(*spec, *members, place, inside, child);
     } else {
-      read_place(*members, child);
+      read_place(*members, inside, child);
     }
-    tree_.children.push_back(std::move(child));
+    inside.variables = inherit(place.variables, child.user_spec.variables);
+    if (const auto* nested = find_part(*members, kChildrenKey)) read_nested(*nested, inside, child);
+    return child;
   }
 
-  std::string read_name(const ConfigPart& child, const ConfigPart* part) {
+  void read_nested(const ConfigPart& part, const Place& inside, ChildSpec& child) {
+    if (inside.parent != nullptr && !takes_children(*inside.parent)) {
+      problems_.add({.key = part.path,
+                     .problem = fmt::format("a {} has no children that are written here", child.worker_type),
+                     .expected = "workerType: group, or no such key",
+                     .actual = std::string(kChildrenKey)});
+    } else if (part.value.kind() != JsonKind::array) {
+      refuse_value(problems_, part, "a list of workers, each beginning with `- name: `; [] for none");
+    } else if (!child.user_spec.config.empty()) {
+      problems_.add({.key = part.path,
+                     .problem = "the worker has a configuration and children",
+                     .expected = "one of the two: what its children are is its configuration"});
+    } else {
+      child.user_spec.config = config_of_children(read_children(part, inside));
+    }
+  }
+
+  std::string read_name(const ConfigPart& child, const ConfigPart* part, NameLines& names) {
     constexpr std::string_view kExpected = "letters, digits, '_', '-' and '.', at most 63; not . or ..";
     if (part == nullptr) {
       problems_.add({.key = child.path, .problem = "the worker has no name", .expected = "name: pump-1"});
@@ -119,7 +160,7 @@ class TreeReader {
       return name;
     }
     const int line = problems_.line_of(part->path);
-    const auto [first, is_new] = name_lines_.emplace(name, line);
+    const auto [first, is_new] = names.emplace(name, line);
     if (!is_new) {
       problems_.add({.key = part->path,
                      .problem = fmt::format("the name \"{}\" is given twice, on line {} and on line {}", name,
@@ -131,8 +172,7 @@ class TreeReader {
   }
 
   /// The type, where it is known.
-  std::shared_ptr<const WorkerType> read_type(const ConfigPart& child, const ConfigPart* part,
-                                              ChildSpec& spec) {
+  TypePtr read_type(const ConfigPart& child, const ConfigPart* part, ChildSpec& spec) {
     if (part == nullptr) {
       problems_.add({.key = child.path,
                      .problem = "the worker has no workerType",
@@ -159,28 +199,32 @@ class TreeReader {
                                : fmt::format("one of {}", list_names(type_names_));
   }
 
-  void read_mapping(const ConfigPart& part, const WorkerType* type, ChildSpec& child) {
+  void read_mapping(const ConfigPart& part, const Place& place, const WorkerType* type, ChildSpec& child) {
     // The top is no worker; it rests or runs.
-    static const std::vector<std::string> kParentStates{"Stopped", "Running"};
+    std::vector<std::string> parent_states{"Stopped", "Running"};
+    if (!place.is_top) parent_states.clear();
+    if (place.parent != nullptr) {
+      for (const auto& state : place.parent->states) parent_states.push_back(state.name);
+    }
     for (const auto& [written, value] :
          read_entries(problems_, part, "states of the parent with those of the worker")) {
-      const auto state = std::ranges::find_if(
-          kParentStates, [&](const auto& known) { return detail::same_letters(known, written); });
-      const bool is_any = written == ChildSpec::kAnyState;
-      if (!is_any && state == kParentStates.end()) {
+      const auto found = std::ranges::find_if(
+          parent_states, [&](const auto& known) { return detail::same_letters(known, written); });
+      const bool is_any = written == ChildSpec::kAnyState || parent_states.empty();
+      if (!is_any && found == parent_states.end()) {
         problems_.add({.key = value.path,
                        .problem = "the parent has no such state",
-                       .expected = fmt::format("one of {}", list_names(kParentStates)),
+                       .expected = fmt::format("one of {}", list_names(parent_states)),
                        .actual = fmt::format("\"{}\"", shown(written)),
-                       .suggestion = nearest_name(written, kParentStates)});
+                       .suggestion = nearest_name(written, parent_states)});
         continue;
       }
+      const auto& state = is_any ? written : *found;
       const auto target = read_text(problems_, value, "a state of the worker, run or park");
       if (!target) continue;
-      if (!child.state_mapping.emplace(is_any ? written : *state, read_target(value.path, *target, type))
-               .second) {
+      if (!child.state_mapping.emplace(state, read_target(value.path, *target, type)).second) {
         problems_.add({.key = value.path,
-                       .problem = fmt::format("the state {} is given twice, in other letters", *state),
+                       .problem = fmt::format("the state {} is given twice, in other letters", state),
                        .expected = "one of them"});
       }
     }
@@ -215,36 +259,45 @@ class TreeReader {
     return written;
   }
 
-  void read_spec(const ConfigPart& part, const ConfigMembers& around, ChildSpec& child) {
+  void read_spec(const ConfigPart& part, const ConfigMembers& around, const Place& place, Place& inside,
+                 ChildSpec& child) {
     const auto members = read_members(problems_, part, {"config", "variables"});
     if (!members) return;
     if (const auto* variables = find_part(*members, "variables")) {
       child.user_spec.variables = read_variables(problems_, *variables);
     }
-    read_place(around, child);
-    if (const auto* config = find_part(*members, "config")) read_config(*config, child);
+    read_place(around, inside, child);
+    if (const auto* config = find_part(*members, "config")) read_config(*config, place.variables, child);
   }
 
-  void read_place(const ConfigMembers& members, ChildSpec& child) {
+  /// The location is that of what is inside, too.
+  void read_place(const ConfigMembers& members, Place& inside, ChildSpec& child) {
     const auto* part = find_part(members, "location");
     if (part == nullptr) return;
-    const auto merged = merge(location_, read_location(problems_, *part));
+    const auto merged = merge(inside.location, read_location(problems_, *part));
     if (!merged) {
       problems_.add({.key = part->path, .problem = merged.error().message()});
       return;
     }
     set_location_path(problems_, *part, *merged, child.user_spec.variables);
+    inside.location = *merged;
   }
 
-  void read_config(const ConfigPart& part, ChildSpec& child) {
-    const auto variables = inherit(tree_.variables, child.user_spec.variables);
+  void read_config(const ConfigPart& part, const Variables& around, ChildSpec& child) {
+    const auto variables = inherit(around, child.user_spec.variables);
+    const auto type = types_.find(child.worker_type);
+    const auto templates = type == types_.end() ? std::vector<std::string>() : type->second->templates;
     if (part.value.kind() == JsonKind::object) {
       child.user_spec.config = part.value.to_text();
       const auto before = problems_.found().size();
-      check_texts(part, variables);
+      for (std::size_t i = 0; i < part.value.size(); ++i) {
+        const auto key = part.value.key_at(i);
+        if (std::ranges::find(templates, key) != templates.end()) continue;
+        check_texts({part.value.at(i), member_path(part.path, key)}, variables);
+      }
       if (problems_.found().size() > before) return;
       // Quotes inside of an expression are escaped in JSON.
-      for (const auto& found : check_template(child.user_spec.config, variables)) {
+      for (const auto& found : check_template(child.user_spec.config, variables, templates)) {
         problems_.add({.key = part.path,
                        .problem = found.problem,
                        .expected = "a text block (config: |) where expressions have quotes",
@@ -255,12 +308,12 @@ class TreeReader {
     const auto text = part.value.as_string();
     if (!text) return refuse_value(problems_, part, "a text block (config: |) or a mapping");
     child.user_spec.config = *text;
-    check_text(part, variables);
+    check_text(part, variables, templates);
   }
 
   /// Every text in a mapping may be a template.
   void check_texts(const ConfigPart& part, const Variables& variables) {
-    if (part.value.kind() == JsonKind::string) return check_text(part, variables);
+    if (part.value.kind() == JsonKind::string) return check_text(part, variables, {});
     const bool is_map = part.value.kind() == JsonKind::object;
     for (std::size_t i = 0; i < part.value.size() && !problems_.is_full(); ++i) {
       check_texts({part.value.at(i),
@@ -269,9 +322,10 @@ class TreeReader {
     }
   }
 
-  void check_text(const ConfigPart& part, const Variables& variables) {
+  void check_text(const ConfigPart& part, const Variables& variables,
+                  const std::vector<std::string>& templates) {
     const auto block = yaml_.block_lines.find(part.path);
-    for (const auto& found : check_template(*part.value.as_string(), variables)) {
+    for (const auto& found : check_template(*part.value.as_string(), variables, templates)) {
       // In quotes and in folded texts a line of the text need not be one of the file.
       const int line =
           block == yaml_.block_lines.end() ? problems_.line_of(part.path) : block->second + found.line - 1;
@@ -290,7 +344,6 @@ class TreeReader {
   std::vector<std::string> type_names_{};
   TreeSpec tree_{};
   Location location_{};
-  std::map<std::string, int, std::less<>> name_lines_{};
 };
 
 struct ReadTree {

@@ -6,6 +6,7 @@
 
 #include "kernel/utf8.hpp"
 #include "pawl/json.hpp"
+#include "workers/config/nested.hpp"
 #include "workers/config/scalar.hpp"
 #include "workers/config/tree.hpp"
 #include "workers/config/yaml.hpp"
@@ -134,6 +135,8 @@ void write_variables(YamlWriter& out, const Variables& variables) {
   out.close();
 }
 
+void write_children(YamlWriter& out, const std::vector<ChildSpec>& children);
+
 void write_child(YamlWriter& out, const ChildSpec& child) {
   out.item();
   out.entry("name", scalar_text(child.name));
@@ -147,12 +150,21 @@ void write_child(YamlWriter& out, const ChildSpec& child) {
     out.close();
   }
   const auto& spec = child.user_spec;
-  if (!spec.config.empty() || !spec.variables.user.empty() || !spec.variables.global.empty()) {
+  const auto nested = children_of_config(spec.config);
+  if ((!spec.config.empty() && !nested) || !spec.variables.user.empty() || !spec.variables.global.empty()) {
     out.open("userSpec");
-    if (!spec.config.empty()) out.text_entry("config", spec.config);
+    if (!spec.config.empty() && !nested) out.text_entry("config", spec.config);
     write_variables(out, spec.variables);
     out.close();
   }
+  if (nested) write_children(out, *nested);
+  out.close();
+}
+
+void write_children(YamlWriter& out, const std::vector<ChildSpec>& children) {
+  if (children.empty()) return out.entry(kChildrenKey, "[]");
+  out.open(kChildrenKey);
+  for (const auto& child : children) write_child(out, child);
   out.close();
 }
 
@@ -161,13 +173,7 @@ void write_child(YamlWriter& out, const ChildSpec& child) {
 std::string write_tree(const TreeSpec& tree) {
   YamlWriter out;
   write_variables(out, tree.variables);
-  if (tree.children.empty()) {
-    out.entry("children", "[]");
-  } else {
-    out.open("children");
-    for (const auto& child : tree.children) write_child(out, child);
-    out.close();
-  }
+  write_children(out, tree.children);
   return out.take();
 }
 

@@ -96,7 +96,7 @@ class JsonEvents final : public YAML::EventHandler {
     if (is_unclosed(text_, static_cast<std::size_t>(mark.pos))) return refuse(mark, std::string(kUnclosed));
     if (is_at_key()) return take_key(mark, value);
     if (!begin_value(mark)) return;
-    const auto wrong = plain ? write_plain_scalar(writer_, value) : std::string();
+    const auto wrong = plain ? write_plain_scalar(writer_, unquoted_text(value)) : std::string();
     if (!wrong.empty()) return refuse(mark, wrong);
     if (!plain) writer_.string(value);
     if (const auto at = static_cast<std::size_t>(mark.pos); at < text_.size() && text_[at] == '|') {

@@ -4,6 +4,7 @@
 #include "workers/types/child.hpp"
 #include "workers/types/failing.hpp"
 #include "workers/types/file_watch.hpp"
+#include "workers/types/group.hpp"
 #include "workers/types/helloworld.hpp"
 #include "workers/types/http_check.hpp"
 #include "workers/types/mqtt_client.hpp"
@@ -19,6 +20,7 @@ void add_worker_types(WorkerTypes& types, const TypeServices& services) {
   add_http_check(types);
   add_file_watch(types);
   add_mqtt_client(types);
+  add_group(types);
   add_child(types, services);
   add_parent(types);
   add_failing(types);

@@ -9,10 +9,12 @@
 ///
 /// With `wait_time` and `run_time` it cycles: it rests so long, runs so long, stops, and begins again.
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pawl/codec.hpp"
@@ -27,7 +29,7 @@ struct ParentObserved {
 struct ParentDesired {
   std::uint32_t children_count = 0;
   std::string child_worker_type = "child";
-  std::string child_config{};  ///< a template; each child has the variable DEVICE_ID besides
+  std::string child_config{};  ///< a template of the child's, which has the variable DEVICE_ID besides
   Duration wait_time{};        ///< at rest before it starts
   Duration run_time{};         ///< until it stops by itself; zero: never
 };
@@ -37,6 +39,8 @@ struct ParentTools {
 };
 
 struct Parent : Worker<ParentObserved, ParentDesired, ParentTools> {
+  static constexpr std::array<std::string_view, 1> kTemplates = {"child_config"};
+
   struct Stopped : phase::Stopped {};
   struct TryingToStart : phase::Starting {};
   struct Running : phase::Running {};

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workers/types/group.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pawl::workers {
+namespace {
+
+/// A child that rests is as it should be: its mapping, or somebody, has parked it.
+std::size_t count_impaired(const Group::Snapshot& now) {
+  return static_cast<std::size_t>(std::ranges::count_if(now.children.all, [](const ChildView& child) {
+    return !child.is_healthy() && child.phase != Phase::stopped;
+  }));
+}
+
+std::string in_words(const Group::Snapshot& now) {
+  return fmt::format("{} of {} children are not well", count_impaired(now), now.children.all.size());
+}
+
+}  // namespace
+
+Result<void> Group::Wait::run(NoTools&, const GroupDesired&, const ActionContext&) { return {}; }
+
+Next<Go<Group::Active>> Group::next(Stopped, const Snapshot&) { return Go<Active>{"it is wanted"}; }
+
+Next<Go<Group::Impaired>, Stay> Group::next(Active, const Snapshot& now) {
+  if (count_impaired(now) > 0) return Go<Impaired>{in_words(now)};
+  return Stay{in_words(now)};
+}
+
+Next<Go<Group::Active>, Stay> Group::next(Impaired, const Snapshot& now) {
+  if (count_impaired(now) == 0) return Go<Active>{in_words(now)};
+  return Stay{in_words(now)};
+}
+
+Next<Go<Group::Stopped>, Do<Group::Wait>> Group::next(Closing, const Snapshot& now) {
+  if (now.children.all_stopped()) return Go<Stopped>{"its children rest"};
+  return Do<Wait>{
+      fmt::format("{} of {} children rest", now.children.count(Phase::stopped), now.children.all.size())};
+}
+
+Next<Go<Group::Closing>> Group::stop(Active, const Snapshot&) { return Go<Closing>{"it is to stop"}; }
+Next<Go<Group::Closing>> Group::stop(Impaired, const Snapshot&) {
+  return Go<Closing>{"it is to stop while a child is not well"};
+}
+
+std::vector<ChildSpec> Group::children(const GroupDesired& desired, const UserSpec&) {
+  return desired.children;
+}
+
+Result<GroupObserved> Group::collect(NoTools&, const GroupDesired&, const CollectContext&) {
+  return GroupObserved{};
+}
+
+void add_group(WorkerTypes& types) { types.add<Group>(); }
+
+}  // namespace pawl::workers
