@@ -1,13 +1,15 @@
 # The systems that the command brings along: one library each, so that removing one is deleting its folder and a line.
 find_package(CURL REQUIRED)
 find_package(LibArchive REQUIRED)
+find_package(LibLZMA REQUIRED)
+find_package(ZLIB REQUIRED)
 pkg_check_modules(libmosquitto REQUIRED IMPORTED_TARGET libmosquitto)
 
 file(GLOB_RECURSE pawl_images_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/systems/images/*.cpp)
 add_library(pawl_images STATIC ${pawl_images_sources})
 target_include_directories(pawl_images PUBLIC ${PROJECT_SOURCE_DIR}/systems PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(pawl_images PUBLIC pawl pawl_server PRIVATE fmt::fmt Boost::json OpenSSL::Crypto CURL::libcurl
-                      LibArchive::LibArchive)
+                      LibArchive::LibArchive LibLZMA::LibLZMA ZLIB::ZLIB)
 target_precompile_headers(pawl_images PRIVATE ${pawl_precompiled})
 
 # The shim of a process is a program of its own and must stay small: one is there for each process.

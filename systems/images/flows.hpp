@@ -106,6 +106,7 @@ struct ProcessResponse {
   bool activated = false;
 };
 
+  std::vector<std::string> notes{};  ///< what of the archive could not be kept, and what is unusual
 /// To make active again what a restart of the machine has made inactive.
 struct TakeUpRequest {};
 

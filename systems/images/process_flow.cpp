@@ -79,7 +79,8 @@ Outcome collect_parts(Step& step, const ProcessRequest&, ProcessResponse& respon
               .device_path = activated.device_path,
               .downloaded = downloaded.downloaded,
               .unpacked = unpacked.unpacked,
-              .activated = activated.activated};
+              .activated = activated.activated,
+              .notes = unpacked.notes};
   return Outcome::done();
 }
 

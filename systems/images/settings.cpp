@@ -143,31 +143,43 @@ std::vector<Setting> pool_settings(ImagesOptions& options, ImagesChoice& choice)
   };
 }
 
-std::vector<Setting> rule_settings(ImagesOptions& options) {
+std::vector<Setting> rule_settings(ImagesOptions& options, ImagesChoice& choice) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
   return {
-      size_setting("image_size", "10GiB", "the largest archive that is downloaded", kMost,
-                   [&options](std::uint64_t bytes) { options.image_bytes = bytes; }),
+      size_setting("image_size", "10GiB",
+                   "the largest archive, as it is downloaded and without its compression", kMost,
+                   [&options](std::uint64_t bytes) {
+                     options.image_bytes = bytes;
+                     options.limits.archive_bytes = bytes;
+                   }),
       size_setting("entries", "100000", "the most entries of an archive", 100'000'000,
                    [&options](std::uint64_t count) { options.limits.entries = count; }),
       size_setting("file_size", "1GiB", "the largest file in an archive", kMost,
                    [&options](std::uint64_t bytes) { options.limits.file_bytes = bytes; }),
       size_setting("content_size", "10GiB", "the most content of an archive", kMost,
                    [&options](std::uint64_t bytes) { options.limits.total_bytes = bytes; }),
+      choice_setting<PolicyPreset>("policy", PolicyPreset::strict,
+                                   "strict, or what root file systems of distributions have; see below",
+                                   [&choice](PolicyPreset preset) { choice.policy = preset; }),
       choice_setting<SetIdPolicy>("set_id", SetIdPolicy::reject, "what becomes of setuid and setgid files",
-                                  [&options](SetIdPolicy policy) { options.policy.set_id = policy; }),
+                                  [&choice](SetIdPolicy policy) { choice.set_id = policy; }),
       choice_setting<AbsoluteLinkPolicy>(
           "absolute_links", AbsoluteLinkPolicy::reject, "what becomes of symbolic links to absolute paths",
-          [&options](AbsoluteLinkPolicy policy) { options.policy.absolute_links = policy; }),
+          [&choice](AbsoluteLinkPolicy policy) { choice.absolute_links = policy; }),
       choice_setting<DevicePolicy>("devices", DevicePolicy::reject, "what becomes of device nodes",
-                                   [&options](DevicePolicy policy) { options.policy.devices = policy; }),
+                                   [&choice](DevicePolicy policy) { choice.devices = policy; }),
       choice_setting<CasePolicy>("case_collisions", CasePolicy::reject,
                                  "what becomes of names that differ only in upper and lower case",
-                                 [&options](CasePolicy policy) { options.policy.case_collisions = policy; }),
+                                 [&choice](CasePolicy policy) { choice.case_collisions = policy; }),
       flag_setting("strict_layout", "rootfs/etc, rootfs/usr and rootfs/var must be there",
                    options.layout.strict),
       flag_setting("direct_layout", "the archive's root is the root file system, without rootfs/",
                    options.layout.direct),
+  };
+}
+
+std::vector<Setting> running_settings(ImagesOptions& options) {
+  return {
       size_setting(
           "downloads", "5", "downloads at a time", 1000,
           [&options](std::uint64_t count) { options.downloads = static_cast<std::uint32_t>(count); }),
@@ -190,7 +202,8 @@ std::string from_environment(const char* name) {
 
 std::vector<Setting> image_settings(ImagesOptions& options, ImagesChoice& choice) {
   auto all = source_settings(options, choice);
-  for (auto& more : {pool_settings(options, choice), rule_settings(options)}) {
+  for (auto& more :
+       {pool_settings(options, choice), rule_settings(options, choice), running_settings(options)}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;
@@ -208,6 +221,16 @@ Result<void> read_credentials(S3Options& s3, const ImagesChoice& choice) {
     secret.resize(static_cast<std::size_t>(file.gcount()));
     while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
     if (secret.empty() || secret.size() > kLongestSecret) {
+void choose_policy(ImagesOptions& options, const ImagesChoice& choice) {
+  auto& policy = options.policy;
+  policy = policy_of(choice.policy);
+  policy.set_id = choice.set_id.value_or(policy.set_id);
+  policy.absolute_links = choice.absolute_links.value_or(policy.absolute_links);
+  policy.devices = choice.devices.value_or(policy.devices);
+  policy.case_collisions = choice.case_collisions.value_or(policy.case_collisions);
+  options.layout.either = choice.policy == PolicyPreset::distribution;
+}
+
       return fail(
           Code::config_invalid,
           fmt::format("images.s3_secret_file: {} cannot be read, or does not hold one secret of at most {} "

@@ -39,6 +39,7 @@ class Images final : public System {
     options_.backend.kind = choice_.backend.value_or(BackendKind::dir);
     PAWL_CHECK(check_volume_size(static_cast<std::int64_t>(options_.volume_bytes)));
     options_.log = place.log.with({{"system", name()}});
+    choose_policy(options_, choice_);
     PAWL_CHECK(read_credentials(options_.s3, choice_));
     if (place.demo) {
       PAWL_CHECK(make_safe_directory(options_.directory + "/demo"));

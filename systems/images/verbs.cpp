@@ -125,6 +125,7 @@ Result<std::string> body_of(const VerbCall& call, std::initializer_list<std::str
   }
   out.end_object();
   return out.take();
+      for (const auto& note : image.notes) fmt::print(stderr, "pawl: note: {}\n", note);
 }
 
 Result<int> process(const VerbCall& call) {

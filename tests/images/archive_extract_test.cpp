@@ -14,6 +14,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -227,6 +228,55 @@ TEST_F(ArchiveExtraction, CapabilitiesOfFilesAreLeftOutUnlessSetuidIsAllowed) {
   fs::remove(place.root() / "ping");
   ASSERT_TRUE(place.unpack({.policy = {.set_id = SetIdPolicy::allow}}));
   EXPECT_EQ(::getxattr((place.root() / "ping").c_str(), "security.capability", nullptr, 0), 20);
+}
+
+TEST_F(ArchiveExtraction, AccessControlListsAreKept) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  place.write(
+      TarBuilder()
+          .pax({{"SCHILY.acl.access", "user::rwx,group::r-x,other::r-x"},
+                {"SCHILY.acl.default", "user::rwx,user:7:r-x,group::r-x,mask::r-x,other::---"}})
+          .directory("d")
+          .pax({{"SCHILY.acl.access", "user::rw-\nuser:1234:r--\ngroup::r--\nmask::r--\nother::---\n"}})
+          .file("d/f", "x", 0640)
+          .file("d/plain", "x", 0644)
+          .end());
+  const auto unpacked = place.unpack();
+  ASSERT_TRUE(unpacked) << unpacked.error().to_string();
+  const auto list_of = [this](const char* path, const char* key) {
+    std::array<char, 256> value{};
+    const auto size = ::getxattr((place.root() / path).c_str(), key, value.data(), value.size());
+    return std::string(value.data(), size < 0 ? 0 : static_cast<std::size_t>(size));
+  };
+  if (std::ranges::find_if(unpacked->notes, [](const std::string& note) {
+        return note.contains("not supported");
+      }) != unpacked->notes.end()) {
+    GTEST_SKIP() << "the file system has no access control lists";
+  }
+  EXPECT_THAT(unpacked->notes, IsEmpty());
+  // The version, then tag, permissions and id of each: the owner, user 1234, the group, the mask, others.
+  EXPECT_EQ(list_of("d/f", "system.posix_acl_access"), std::string("\2\0\0\0"
+                                                                   "\1\0\6\0\xff\xff\xff\xff"
+                                                                   "\2\0\4\0\xd2\4\0\0"
+                                                                   "\4\0\4\0\xff\xff\xff\xff"
+                                                                   "\x10\0\4\0\xff\xff\xff\xff"
+                                                                   "\x20\0\0\0\xff\xff\xff\xff",
+                                                                   44));
+  EXPECT_EQ(list_of("d", "system.posix_acl_default").size(), 44U);
+  EXPECT_EQ(fs::status(place.root() / "d/f").permissions(), fs::perms{0640});
+  // It was made before the directory had its list.
+  EXPECT_EQ(list_of("d/plain", "system.posix_acl_access"), "");
+}
+
+TEST_F(ArchiveExtraction, AccessControlListsWithNamesAreNoted) {
+  place.write(
+      TarBuilder()
+          .pax({{"SCHILY.acl.access", "user::rw-,user:nobody-here:r--,group::r--,mask::r--,other::---"}})
+          .file("f", "x", 0640)
+          .end());
+  const auto unpacked = place.unpack();
+  ASSERT_TRUE(unpacked) << unpacked.error().to_string();
+  EXPECT_THAT(unpacked->notes, Contains(HasSubstr("access control lists with names")));
 }
 
 TEST_F(ArchiveExtraction, AttributesThatAreNotKeptAreNoted) {

@@ -46,27 +46,141 @@ class ArchiveFormat : public testing::Test {
   ArchivePlace place{ArchivePlace::Kind::memory};
 };
 
-TEST_F(ArchiveFormat, CompressedArchivesAreNamedAsSuch) {
-  place.write(TarBuilder().file("a", "x").end());
-  const auto plain = place.archive();
-  const std::vector<std::pair<std::string, std::string>> programs = {
-      {"gzip", "gzip"}, {"bzip2", "bzip2"}, {"xz", "xz"}, {"zstd", "zstd"}};
+/// What a program makes of these bytes; empty where it is not installed.
+std::string compressed(const ArchivePlace& place, const std::string& program, std::string_view bytes) {
+  const auto plain = place.top() / "plain";
+  const auto packed = place.top() / "packed";
+  std::ofstream(plain, std::ios::binary) << bytes;
+  const auto made = run_command({"sh", "-c",
+                                 fmt::format("command -v {0} >/dev/null && {0} -c <'{1}' >'{2}'", program,
+                                             plain.string(), packed.string())});
+  std::ifstream in(packed, std::ios::binary);
+  std::string content{std::istreambuf_iterator<char>(in), {}};
+  fs::remove(plain);
+  fs::remove(packed);
+  return made == 0 ? content : std::string();
+}
+
+/// Programs that make what is read.
+constexpr const char* kCompressors[] = {"gzip", "xz", "zstd"};
+
+/// Files of several kinds, one of them larger than the pieces that are unpacked at a time.
+std::string mixed_archive() {
+  std::string large;
+  for (int line = 0; line < 200'000; ++line) large += std::to_string(line);
+  return TarBuilder()
+      .directory("d")
+      .file("d/small", "abc")
+      .file("d/large", large)
+      .pax({{"path", "d/" + std::string(200, 'n')}})
+      .file("x", "long name")
+      .pax({{"GNU.sparse.major", "1"},
+            {"GNU.sparse.minor", "0"},
+            {"GNU.sparse.name", "d/holes"},
+            {"GNU.sparse.realsize", "5000"}})
+      .header({.name = "GNUSparseFile.0/holes", .size = 1024})
+      .body("1\n1000\n512\n")
+      .body(std::string(512, 'x'))
+      .hardlink("d/same", "d/small")
+      .end()
+      .bytes();
+}
+
+TEST_F(ArchiveFormat, CompressedArchivesAreReadAndKnownByTheirContent) {
+  const auto plain = mixed_archive();
+  accepted(plain);
+  const auto expected = describe_tree(place.root());
   int tried = 0;
-  for (const auto& [program, compression] : programs) {
-    const auto packed = (place.top() / "packed").string();
-    if (run_command({"sh", "-c",
-                     fmt::format("command -v {0} >/dev/null && {0} -c <'{1}' >'{2}'", program, plain,
-                                 packed)}) != 0) {
-      continue;
-    }
+  for (const auto* program : kCompressors) {
+    const auto packed = compressed(place, program, plain);
+    if (packed.empty()) continue;
     ++tried;
-    const auto done = scan(packed, {});
-    ASSERT_FALSE(done);
-    EXPECT_EQ(done.error().code(), Code::archive_corrupt);
-    EXPECT_EQ(done.error().field("compression"), compression);
-    EXPECT_NE(done.error().message().find(compression), std::string::npos);
+    place.clear();
+    EXPECT_EQ(accepted(packed).entries, 6U) << program;
+    auto found = describe_tree(place.root());
+    // The root has no entry, so that its time is that of unpacking.
+    found.front() = expected.front();
+    EXPECT_EQ(found, expected) << program;
   }
   EXPECT_GT(tried, 0);
+}
+
+TEST_F(ArchiveFormat, ACompressedArchiveThatBreaksOffOrIsDamagedIsCorrupt) {
+  const auto plain = mixed_archive();
+  for (const auto* program : kCompressors) {
+    const auto packed = compressed(place, program, plain);
+    if (packed.empty()) continue;
+    for (std::size_t cut = 7; cut < packed.size(); cut += packed.size() / 13 + 1) {
+      corrupt(packed.substr(0, cut), "the archive");
+    }
+    corrupt(packed.substr(0, packed.size() - 1), "breaks off");
+    auto damaged = packed;
+    damaged[packed.size() / 2] = static_cast<char>(damaged[packed.size() / 2] ^ 0x55);
+    corrupt(damaged, "the archive");
+  }
+  // Behind the end of the archive there is only the checksum of the compressed data.
+  auto wrong_sum = compressed(place, "gzip", plain);
+  wrong_sum[wrong_sum.size() - 5] = static_cast<char>(wrong_sum[wrong_sum.size() - 5] ^ 1);
+  corrupt(wrong_sum, "compressed with gzip");
+}
+
+TEST_F(ArchiveFormat, SeveralCompressedPartsAreOneArchive) {
+  const auto plain = mixed_archive();
+  for (const auto* program : kCompressors) {
+    const auto first = compressed(place, program, std::string_view(plain).substr(0, 700));
+    if (first.empty()) continue;
+    place.clear();
+    accepted(first + compressed(place, program, std::string_view(plain).substr(700)));
+    EXPECT_EQ(content("d/small"), "abc") << program;
+  }
+}
+
+TEST_F(ArchiveFormat, AnArchiveInsideACompressedOneThatBreaksOffIsTruncated) {
+  const auto plain = mixed_archive();
+  place.write(compressed(place, "gzip", std::string_view(plain).substr(0, 100'000)));
+  for (const bool writing : {false, true}) {
+    place.clear();
+    const auto done = writing ? place.unpack() : scan(place.archive(), {});
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().field("violation"), "truncated") << done.error().to_string();
+  }
+}
+
+TEST_F(ArchiveFormat, EveryLimitCountsWhatComesOut) {
+  const auto zeros = TarBuilder().file("zeros", std::string(10 << 20, '\0')).end().bytes();
+  const auto packed = compressed(place, "gzip", zeros);
+  ASSERT_LT(packed.size(), 20'000U);
+  place.write(packed);
+  const auto expect = [this](const ArchiveLimits& limits, std::string_view violation) {
+    for (const bool writing : {false, true}) {
+      place.clear();
+      const ArchiveOptions options{.limits = limits};
+      const auto done = writing ? place.unpack(options) : scan(place.archive(), options);
+      ASSERT_FALSE(done);
+      EXPECT_EQ(done.error().code(), Code::archive_hostile) << done.error().to_string();
+      EXPECT_EQ(done.error().field("violation"), violation) << done.error().to_string();
+    }
+  };
+  expect({.file_bytes = (10 << 20) - 1}, "file_too_large");
+  expect({.total_bytes = (10 << 20) - 1}, "total_too_large");
+  expect({.archive_bytes = 10 << 20}, "total_too_large");
+  place.clear();
+  EXPECT_TRUE(place.unpack({.limits = {.archive_bytes = zeros.size()}}));
+
+  // Nothing but what follows the end of an archive.
+  place.write(
+      compressed(place, "gzip", TarBuilder().file("a").end().raw(std::string(1 << 20, '\0')).bytes()));
+  expect({.archive_bytes = 1 << 19}, "total_too_large");
+}
+
+TEST_F(ArchiveFormat, OtherCompressionIsNamedWithWhatIsRead) {
+  const auto packed = compressed(place, "bzip2", mixed_archive());
+  if (packed.empty()) GTEST_SKIP() << "bzip2 is not installed";
+  place.write(packed);
+  const auto done = scan(place.archive(), {});
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().field("compression"), "bzip2");
+  EXPECT_NE(done.error().message().find("gzip, zstd or xz"), std::string::npos) << done.error().message();
 }
 
 TEST_F(ArchiveFormat, ANameThatLooksLikeCompressionIsJustAName) {

@@ -474,6 +474,29 @@ TEST_F(HostileArchive, AnEntryOfAnotherTypeIsRefused) {
   }
 }
 
+TEST_F(HostileArchive, EveryRefusalThatASettingPermitsNamesIt) {
+  const auto expect = [this](const TarBuilder& archive, std::string_view setting,
+                             const ArchiveLimits& limits = {}) {
+    place.write(archive);
+    const auto done = scan(place.archive(), {.limits = limits});
+    ASSERT_FALSE(done) << setting;
+    EXPECT_NE(done.error().message().find(setting), std::string::npos) << done.error().message();
+  };
+  expect(TarBuilder().file("su", "x", 04755).end(), "images.set_id");
+  expect(TarBuilder().symlink("sh", "/bin/busybox").end(), "images.absolute_links");
+  expect(TarBuilder().header({.name = "dev/null", .type = '3'}).end(), "images.devices");
+  expect(TarBuilder().file("a").file("A").end(), "images.case_collisions");
+  expect(TarBuilder().file("a").file("b").end(), "images.entries", {.entries = 1});
+  expect(TarBuilder().file("a", "xy").end(), "images.file_size", {.file_bytes = 1});
+  expect(TarBuilder().file("a", "xy").end(), "images.content_size", {.total_bytes = 1});
+  for (const auto& archive :
+       {TarBuilder().file("su", "x", 04755).end(), TarBuilder().symlink("sh", "/bin/busybox").end(),
+        TarBuilder().header({.name = "dev/null", .type = '3'}).end(),
+        TarBuilder().file("a").file("A").end()}) {
+    expect(archive, "images.policy: distribution");
+  }
+}
+
 TEST_F(HostileArchive, UnprintableNamesAreEscapedInTheError) {
   refused(TarBuilder().file("../\xff\n").end(), Violation::parent_path, "../\\xff\\x0a");
 }

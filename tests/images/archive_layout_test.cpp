@@ -154,6 +154,18 @@ TEST_F(ImageLayout, TheArchiveItselfMayBeTheRootFileSystem) {
   refused("etc/open", {.direct = true});
 }
 
+TEST_F(ImageLayout, EitherTakesTheArchiveItselfWhereThereIsNoRootfs) {
+  make("var");
+  refused("rootfs", {.either = true});
+  make("etc");
+  make("usr");
+  EXPECT_TRUE(verify({.strict = true, .either = true}));
+  make("etc/open", 0777);
+  refused("etc/open", {.either = true});
+  make_usual();
+  EXPECT_TRUE(verify({.strict = true, .either = true})) << "where there is one, it is what counts";
+}
+
 TEST_F(ImageLayout, ANestTooDeepIsRefused) {
   make_usual();
   std::string path = "rootfs/etc";

@@ -144,7 +144,7 @@ TEST_F(ImagePipeline, WhatBelongsToNothingIsFoundAndCollected) {
 }
 
 TEST_F(ImagePipeline, BadNamesAreRefusedBeforeAnythingIsDone) {
-  for (const auto* bad : {"../a.tar", "/a.tar", "a//b.tar", "", "a b.tar"}) {
+  for (const auto* bad : {"../a.tar", "a/./b.tar", "..", "", "a/.."}) {
     const auto run = world.process(bad, "a");
     EXPECT_EQ(run.state, RunState::aborted) << bad;
     EXPECT_THAT(run.error, HasSubstr("invalid_argument")) << bad;

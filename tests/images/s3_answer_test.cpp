@@ -154,12 +154,12 @@ TEST(S3Names, OfBucketsAndKeysAreCheckedBeforeAnythingIsSent) {
 namespace pawl::images {
 namespace {
 
-TEST(SourceKeys, AreRelativePathsOfPlainCharacters) {
-  for (const auto* key : {"a", "images/alpine-3.20_x.tar", "a..b", "..a", "a/.b"})
+TEST(SourceKeys, AreWhatTheStoreTakesWithoutDotsAsComponents) {
+  for (const auto* key : {"a", "images/alpine-3.20_x.tar", "a..b", "..a", "a/.b", "/a", "a/", "a//b", "a b",
+                          "a\\b", "\xc3\xa4\xe2\x82\xac/\xf0\x9f\x90\xa7", "a%2e?&=+#", "line\nend"})
     EXPECT_TRUE(check_key(key)) << key;
   EXPECT_TRUE(check_key(std::string(1024, 'a')));
-  for (const auto* key :
-       {"", "/a", "a/", "a//b", ".", "..", "a/../b", "./a", "a b", "a\\b", "\xc3\xa4", "a%2e"}) {
+  for (const auto* key : {"", ".", "..", "a/../b", "./a", "a/..", "\xff", "\xc3"}) {
     const auto checked = check_key(key);
     ASSERT_FALSE(checked) << key;
     EXPECT_EQ(checked.error().code(), Code::invalid_argument);

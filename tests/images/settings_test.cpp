@@ -57,6 +57,9 @@ TEST_F(ImageSettings, TheDefaultsThatAreShownAreThoseInUse) {
   EXPECT_EQ(options_.limits.entries, before.limits.entries);
   EXPECT_EQ(options_.limits.file_bytes, before.limits.file_bytes);
   EXPECT_EQ(options_.limits.total_bytes, before.limits.total_bytes);
+  choose_policy(options_, choice_);
+  EXPECT_EQ(options_.layout.either, before.layout.either);
+  EXPECT_EQ(options_.limits.archive_bytes, before.limits.archive_bytes);
   EXPECT_EQ(options_.policy.set_id, before.policy.set_id);
   EXPECT_EQ(options_.policy.absolute_links, before.policy.absolute_links);
   EXPECT_EQ(options_.policy.devices, before.policy.devices);
@@ -88,10 +91,23 @@ TEST_F(ImageSettings, AChoiceIsOneOfThoseThatThereAre) {
   EXPECT_THAT(refused.error().message(), HasSubstr("dir, reflink, btrfs, dmthin"));
 }
 
+  choose_policy(options_, choice_);
 TEST_F(ImageSettings, FilesAreTakenFromAnAbsoluteDirectoryOnly) {
   EXPECT_FALSE(set("files", "images"));
   ASSERT_TRUE(set("files", "/srv/images"));
   EXPECT_EQ(options_.file_directories, std::vector<std::string>{"/srv/images"});
+}
+
+TEST_F(ImageSettings, APolicySetsAllRulesAndEachIsChangedByItsOwnSettingInAnyOrder) {
+  ASSERT_TRUE(set("devices", "reject"));
+  ASSERT_TRUE(set("policy", "distribution"));
+  ASSERT_TRUE(set("set_id", "strip"));
+  choose_policy(options_, choice_);
+  EXPECT_EQ(options_.policy.devices, DevicePolicy::reject);
+  EXPECT_EQ(options_.policy.set_id, SetIdPolicy::strip);
+  EXPECT_EQ(options_.policy.absolute_links, AbsoluteLinkPolicy::in_root);
+  EXPECT_EQ(options_.policy.case_collisions, CasePolicy::allow);
+  EXPECT_TRUE(options_.layout.either);
 }
 
 TEST_F(ImageSettings, AKeyWithoutItsSecretIsRefused) {

@@ -8,8 +8,9 @@
 ///     PAWL_TRY(const auto written, extract("alpine.tar", root, {}));  // `root`: a descriptor of a directory
 ///
 /// Both apply the same rules, so that what passed the scan is refused by the extraction only for what the
-/// place lacks. Read are tar archives without compression: v7, ustar, pax and GNU. Headers that readers of
-/// tar archives understand in different ways (a size on a link, a name given twice) are refused.
+/// place lacks. Read are tar archives: v7, ustar, pax and GNU, plain or compressed with gzip, zstd or xz,
+/// which is known by the content. Headers that readers of tar archives understand in different ways (a size
+/// on a link, a name given twice) are refused.
 ///
 /// All functions here may be called from any thread; calls share nothing.
 
@@ -30,6 +31,8 @@ struct ArchiveLimits {
   std::uint64_t entries = 100'000;
   std::uint64_t file_bytes = std::uint64_t{1} << 30;  ///< holes of sparse files included, here and below
   std::uint64_t total_bytes = std::uint64_t{10} << 30;
+  /// Of a compressed archive, unpacked: with all headers.
+  std::uint64_t archive_bytes = std::uint64_t{10} << 30;
 };
 
 /// What to do with a regular file that is setuid or setgid.
@@ -42,6 +45,9 @@ enum class DevicePolicy : std::uint8_t { reject, below_dev };
 /// What to do with names in one directory that differ only in the case of ASCII letters. Some Linux trees
 /// have such names on purpose (terminfo, headers of the kernel); most others mean one to hide the other.
 enum class CasePolicy : std::uint8_t { reject, allow };
+/// All of them together: `strict` rejects, `distribution` takes what the root file systems of distributions
+/// have.
+enum class PolicyPreset : std::uint8_t { strict, distribution };
 
 struct ArchivePolicy {
   SetIdPolicy set_id = SetIdPolicy::reject;
@@ -49,6 +55,7 @@ struct ArchivePolicy {
   DevicePolicy devices = DevicePolicy::reject;
   CasePolicy case_collisions = CasePolicy::reject;
 };
+ArchivePolicy policy_of(PolicyPreset preset) noexcept;
 
 struct ArchiveOptions {
   ArchiveLimits limits{};
@@ -101,9 +108,9 @@ Result<ArchiveStats> scan(const std::string& path, const ArchiveOptions& options
 
 /// Writes below `root`, a descriptor of a directory that is empty but for "lost+found", and syncs its file
 /// system. Modes, modification times, hard links, extended attributes and holes are as in the archive, owners
-/// (and with them setuid bits that the policy allows) where the process is root. Access control lists are not
-/// kept. A second entry of a directory updates the first; missing parents get mode 0755.
-/// What was written before an error stays: discard the whole volume.
+/// (and with them setuid bits that the policy allows, and access control lists) where the process is root. A
+/// second entry of a directory updates the first; missing parents get mode 0755. What was written before an
+/// error stays: discard the whole volume.
 ///
 /// More errors: `disk_full`; `volume_failed` where the place cannot be written, is not empty, or the kernel
 /// has no openat2 (EIO on a full pool is the caller's to tell).
@@ -113,6 +120,7 @@ struct Layout {
   bool strict =
       false;  ///< rootfs/etc, rootfs/usr and rootfs/var must be there; otherwise their lack is noted
   bool direct = false;  ///< the archive's root is the root file system itself
+  bool either = false;  ///< `direct` where there is no rootfs/, but etc/ and usr/
 };
 
 /// Checks an unpacked tree: rootfs/ is there, and no directory at or below its etc and usr is writable for

@@ -82,11 +82,12 @@ std::unexpected<Error> HeaderReader::broken(std::string_view what) const {
 
 /// Loads the next block; false at the end of the file.
 Result<bool> HeaderReader::load_block() {
-  if (position_ == file_.bytes()) return false;
-  if (position_ > file_.bytes() || file_.bytes() - position_ < kBlock) {
+  PAWL_TRY(const auto bytes, file_.block(position_));
+  if (bytes.empty()) return false;
+  if (bytes.size() < kBlock) {
     return corrupt(entry_, position_, "the archive breaks off inside a header", Damage::truncated);
   }
-  PAWL_TRY(block_, file_.block(position_));
+  block_ = bytes.data();
   position_ += kBlock;
   return true;
 }
@@ -138,13 +139,14 @@ Result<std::string> HeaderReader::extension_body(std::string_view what) {
     return hostile(Violation::bad_size, path,
                    fmt::format("has a {} of {} bytes; it has {} at most", what, size, kLargestExtension));
   }
-  if (position_ + whole_blocks(size) > file_.bytes()) {
-    return broken(fmt::format("the archive breaks off inside a {}", what));
-  }
   std::string body;
   body.reserve(size);
   while (body.size() < size) {
-    PAWL_CHECK(load_block());
+    PAWL_TRY(const bool loaded, load_block());
+    if (!loaded) {
+      return corrupt(entry_, position_, fmt::format("the archive breaks off inside a {}", what),
+                     Damage::truncated);
+    }
     body.append(block_, std::min<std::uint64_t>(kBlock, size - body.size()));
   }
   return body;
@@ -195,12 +197,12 @@ Result<void> HeaderReader::skip_sparse_blocks(std::string_view path) {
 
 /// The content begins with the number of pieces.
 Result<void> HeaderReader::check_sparse_map(std::string_view path) {
-  if (position_ + kBlock > file_.bytes()) return {};  // the caller sees that the archive breaks off
-  PAWL_CHECK(load_block());
-  position_ -= kBlock;
+  PAWL_TRY(const auto bytes, file_.block(position_));
+  if (bytes.size() < kBlock) return {};  // the caller sees that the archive breaks off
   std::uint64_t pieces = 0;
-  const auto read = std::from_chars(block_, block_ + kBlock, pieces);
-  if (read.ec != std::errc{} || read.ptr == block_ + kBlock || *read.ptr != '\n') {
+  const auto* end = bytes.data() + bytes.size();
+  const auto read = std::from_chars(bytes.data(), end, pieces);
+  if (read.ec != std::errc{} || read.ptr == end || *read.ptr != '\n') {
     return hostile(Violation::bad_size, path, "is sparse, but its content begins with no number of pieces");
   }
   return pieces > kMostPieces ? too_many_pieces(path) : Result<void>();
@@ -246,6 +248,7 @@ Result<EntryHead> HeaderReader::finish_entry(Extensions found, std::uint64_t beg
     return hostile(Violation::bad_size, head.path, "has a size, but is no regular file");
   }
   head.sparse = pax.sparse || type == 'S';
+  head.has_acl = pax.has_acl;
   head.size = stored;
   if (type == 'S') {
     const auto real_size = header_number(field(kRealSizeAt, kSizeSize));

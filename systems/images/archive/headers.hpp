@@ -32,6 +32,7 @@ enum class EntryKind : std::uint8_t {
 struct EntryHead {
   EntryKind kind = EntryKind::regular;
   bool sparse = false;
+  bool has_acl = false;     ///< an access control list, of whatever kind
   std::uint32_t mode = 0;   ///< the twelve bits of permissions
   std::string path{};       ///< as the archive has it; no NUL
   std::string link{};       ///< the target of a link; no NUL
@@ -45,8 +46,9 @@ class HeaderReader {
  public:
   explicit HeaderReader(ArchiveFile& file) : file_(file) {}
 
-  /// Does not look at content: the caller checks `end` against the file's size once the limits have passed.
-  /// Errors: `archive_corrupt`, `archive_hostile` (bad_size, bad_name, unsupported_entry), `store_io`.
+  /// Does not look at content: the caller checks `end` against the archive's size once the limits have
+  /// passed. Errors: `archive_corrupt`, `archive_hostile` (bad_size, bad_name, unsupported_entry), those of
+  /// the file.
   Result<std::optional<EntryHead>> next();
 
   /// How many entries were begun.

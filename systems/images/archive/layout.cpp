@@ -120,8 +120,13 @@ class Checked {
 }  // namespace
 
 Result<std::vector<std::string>> verify_layout(int root, const Layout& layout) {
-  const std::string base = layout.direct ? "" : "rootfs";
-  if (!layout.direct) {
+  std::string base = layout.direct ? "" : "rootfs";
+  if (layout.either && !layout.direct) {
+    PAWL_TRY(const auto rootfs, presence(root, base));
+    const bool is_root = open_in_root(root, "etc") && open_in_root(root, "usr");
+    if (rootfs == Presence::missing && is_root) base.clear();
+  }
+  if (!base.empty()) {
     PAWL_TRY(const auto rootfs, presence(root, base));
     if (rootfs == Presence::missing) {
       return layout_wrong(base,
@@ -134,7 +139,7 @@ Result<std::vector<std::string>> verify_layout(int root, const Layout& layout) {
   if (!top) return layout_unreadable(errno, base);
   std::vector<std::string> notes;
   for (const std::string expected : {"etc", "usr", "var"}) {
-    const auto path = layout.direct ? expected : fmt::format("{}/{}", base, expected);
+    const auto path = base.empty() ? expected : fmt::format("{}/{}", base, expected);
     auto found = open_in_root(top.get(), expected);
     if (found) {
       if (expected != "var") PAWL_CHECK(Checked(std::move(found), path).check());
@@ -144,7 +149,9 @@ Result<std::vector<std::string>> verify_layout(int root, const Layout& layout) {
     const bool missing = errno == ENOENT || errno == ELOOP || errno == EXDEV;
     if (!missing && errno != ENOTDIR) return layout_unreadable(errno, path);
     const auto* what = missing ? "is missing" : "is no directory";
-    if (layout.strict) return layout_wrong(path, what);
+    if (layout.strict) {
+      return layout_wrong(path, fmt::format("{}, which images.strict_layout does not allow", what));
+    }
     notes.push_back(fmt::format("\"{}\" {}", path, what));
   }
   return notes;

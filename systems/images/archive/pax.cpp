@@ -52,6 +52,7 @@ MaybePaxProblem take_record(std::string_view key, std::string_view value, PaxFac
     facts.map_in_content = value == "1";
   }
   if (key.starts_with("GNU.sparse.")) facts.sparse = true;
+  if (key.starts_with("SCHILY.acl.")) facts.has_acl = true;
   return {};
 }
 

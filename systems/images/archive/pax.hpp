@@ -23,6 +23,7 @@ struct PaxFacts {
   std::optional<std::uint64_t> real_size{};  ///< of a sparse file
   bool sparse = false;
   bool map_in_content = false;  ///< the map of a sparse file precedes its content
+  bool has_acl = false;
 };
 
 struct PaxProblem {

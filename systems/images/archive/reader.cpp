@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <compare>
 
 #include "images/archive/findings.hpp"
 #include "pawl/names.hpp"
@@ -22,14 +23,15 @@ constexpr std::uint64_t kProgressEntries = 100;
 struct Magic {
   std::string_view bytes;
   std::string_view name;
+  std::optional<Compression> compression{};  ///< where it is read
 };
 constexpr std::array kCompressed = {
-    Magic{"\x1f\x8b", "gzip"},
-    Magic{"BZh", "bzip2"},
+    Magic{"\x1f\x8b", "gzip", Compression::gzip},
+    Magic{"\x28\xb5\x2f\xfd", "zstd", Compression::zstd},
     Magic{"\xfd"
           "7zXZ",
-          "xz"},
-    Magic{"\x28\xb5\x2f\xfd", "zstd"},
+          "xz", Compression::xz},
+    Magic{"BZh", "bzip2"},
     Magic{"\x04\x22\x4d\x18", "lz4"},
     Magic{"LZIP", "lzip"},
     Magic{"\x5d\0\0"
@@ -41,6 +43,66 @@ constexpr std::array kCompressed = {
 
 std::unexpected<Error> unreadable(std::string_view path, int number) {
   return fail(Code::store_io, fmt::format("the archive \"{}\" cannot be read: {}", path, errno_text(number)));
+}
+
+/// One entry of a list as the kernel has it in the attributes "system.posix_acl_…": all numbers are
+/// little-endian.
+struct KernelAclEntry {
+  std::uint16_t tag = 0;
+  std::uint16_t permissions = 0;
+  std::uint32_t id = 0;
+  auto operator<=>(const KernelAclEntry&) const = default;
+};
+
+std::optional<std::uint16_t> kernel_acl_tag(int tag) {
+  switch (tag) {
+    case ARCHIVE_ENTRY_ACL_USER_OBJ:
+      return 0x01;
+    case ARCHIVE_ENTRY_ACL_USER:
+      return 0x02;
+    case ARCHIVE_ENTRY_ACL_GROUP_OBJ:
+      return 0x04;
+    case ARCHIVE_ENTRY_ACL_GROUP:
+      return 0x08;
+    case ARCHIVE_ENTRY_ACL_MASK:
+      return 0x10;
+    case ARCHIVE_ENTRY_ACL_OTHER:
+      return 0x20;
+    default:
+      return {};
+  }
+}
+
+/// A list of the entry as the kernel takes it, empty where there is none. Nothing where it cannot be kept: it
+/// has users or groups by name, which mean nobody here.
+std::optional<std::string> kernel_acl(archive_entry* entry, int list) {
+  constexpr std::uint32_t kNobody = UINT32_MAX;
+  std::vector<KernelAclEntry> found;
+  if (archive_entry_acl_reset(entry, list) == 0) return "";
+  int type = 0;
+  int permissions = 0;
+  int tag = 0;
+  int id = 0;
+  const char* name_of = nullptr;
+  while (archive_entry_acl_next(entry, list, &type, &permissions, &tag, &id, &name_of) == ARCHIVE_OK) {
+    const auto known = kernel_acl_tag(tag);
+    const bool named = tag == ARCHIVE_ENTRY_ACL_USER || tag == ARCHIVE_ENTRY_ACL_GROUP;
+    if (!known || (named && id < 0)) return {};
+    found.push_back({.tag = *known,
+                     .permissions = static_cast<std::uint16_t>(static_cast<unsigned int>(permissions) & 7U),
+                     .id = named ? static_cast<std::uint32_t>(id) : kNobody});
+  }
+  std::ranges::sort(found);
+  std::string value("\x02\0\0\0", 4);  // the format's version
+  const auto put = [&value](std::uint32_t number, int bytes) {
+    for (; bytes > 0; --bytes, number >>= 8U) value += static_cast<char>(number & 0xffU);
+  };
+  for (const auto& one : found) {
+    put(one.tag, 2);
+    put(one.permissions, 2);
+    put(one.id, 4);
+  }
+  return value;
 }
 
 }  // namespace
@@ -82,8 +144,12 @@ Result<void> ArchiveReader::check_magic() {
   HeaderReader plain(file_);
   const auto first = plain.next();
   if (first || first.error().code() != Code::archive_corrupt) return {};
+  if (compressed->compression) {
+    return file_.decompress(*compressed->compression, options_.limits.archive_bytes, options_.stop);
+  }
   return fail(Code::archive_corrupt,
-              fmt::format("the archive is compressed with {}; unpack it to a plain tar archive first",
+              fmt::format("the archive is compressed with {}; what is read are plain tar archives, and those "
+                          "compressed with gzip, zstd or xz",
                           compressed->name),
               {{"violation", std::string(enum_name(Damage::compressed))},
                {"compression", std::string(compressed->name)}});
@@ -102,12 +168,14 @@ Result<void> ArchiveReader::start() {
 
 ssize_t ArchiveReader::read_more(archive* handle, void* self, const void** buffer) {
   auto& reader = *static_cast<ArchiveReader*>(self);
-  const auto got = reader.file_.next_piece(buffer);
-  if (got < 0) {
-    reader.read_errno_ = errno;
-    archive_set_error(handle, errno, "the archive cannot be read");
+  const auto piece = reader.file_.next_piece();
+  if (!piece) {
+    reader.read_failure_ = piece.error();
+    archive_set_error(handle, EIO, "the archive cannot be read");
+    return -1;
   }
-  return got;
+  *buffer = piece->data();
+  return static_cast<ssize_t>(piece->size());
 }
 
 std::int64_t ArchiveReader::skip_more(archive*, void* self, std::int64_t request) {
@@ -115,7 +183,8 @@ std::int64_t ArchiveReader::skip_more(archive*, void* self, std::int64_t request
 }
 
 std::unexpected<Error> ArchiveReader::broken(std::string_view what, Damage damage) const {
-  if (read_errno_ != 0) return unreadable(head_.path, read_errno_);
+  if (read_failure_) return fail(*read_failure_);
+  if (file_.bytes() && head_.end > *file_.bytes()) damage = Damage::truncated;
   return corrupt(headers_.entry(), head_.begin, fmt::format("\"{}\": {}", entry_name(head_.path), what),
                  damage);
 }
@@ -124,7 +193,7 @@ Result<void> ArchiveReader::check_digest() {
   if (options_.sha256.empty()) return {};
   PAWL_TRY(const auto found, file_.digest());
   if (found == options_.sha256) return {};
-  return corrupt(headers_.entry(), file_.bytes(),
+  return corrupt(headers_.entry(), file_.file_bytes(),
                  fmt::format("its SHA-256 is {} where {} was downloaded; it was changed meanwhile", found,
                              options_.sha256),
                  Damage::checksum);
@@ -137,22 +206,26 @@ Result<void> ArchiveReader::check_stop() const {
 
 Result<std::optional<Admitted>> ArchiveReader::next() {
   PAWL_CHECK(check_stop());
+  // What a compressed file has next is only known once the content in front of it was unpacked.
+  if (entry_ != nullptr && file_.is_compressed() && archive_read_data_skip(handle_.get()) != ARCHIVE_OK) {
+    return broken(archive_error_string(handle_.get()));
+  }
   PAWL_TRY(auto head, headers_.next());
   const auto count = rules_.entries();
   if (options_.progress && (!head || (count % kProgressEntries == 0 && count != 0))) {
-    options_.progress(head ? head->begin : file_.bytes(), file_.bytes(), count);
+    const auto all = file_.file_bytes();
+    options_.progress(head ? file_.file_position(head->begin) : all, all, count);
   }
   if (!head) {
     PAWL_CHECK(rules_.finish());
+    PAWL_CHECK(file_.finish());
     return std::nullopt;
   }
   head_ = *std::move(head);
   PAWL_TRY(auto entry, rules_.admit(head_));
-  if (head_.end > file_.bytes()) {
-    return broken(
-        fmt::format("the archive breaks off inside it: the entry ends at byte {}, the archive at {}",
-                    head_.end, file_.bytes()),
-        Damage::truncated);
+  if (const auto bytes = file_.bytes(); bytes && head_.end > *bytes) {
+    return broken(fmt::format(
+        "the archive breaks off inside it: the entry ends at byte {}, the archive at {}", head_.end, *bytes));
   }
   PAWL_CHECK(read_attributes(head_));
   delivered_ = 0;
@@ -188,8 +261,12 @@ Result<void> ArchiveReader::read_attributes(const EntryHead& head) {
   attributes_.mtime = {.tv_sec = archive_entry_mtime(entry_),
                        .tv_nsec = std::clamp(archive_entry_mtime_nsec(entry_), 0L, 999'999'999L)};
   attributes_.device = archive_entry_rdev(entry_);
-  attributes_.has_acl = archive_entry_acl_types(entry_) != 0;
   read_extended();
+  if (head.has_acl) {
+    read_acl();
+  } else {
+    attributes_.acl = {};
+  }
   return {};
 }
 
@@ -204,6 +281,16 @@ void ArchiveReader::read_extended() {
     attributes_.extended.push_back(
         {.name = name_of, .value = std::string(static_cast<const char*>(value), size)});
   }
+}
+
+void ArchiveReader::read_acl() {
+  constexpr int kPosix = ARCHIVE_ENTRY_ACL_TYPE_ACCESS | ARCHIVE_ENTRY_ACL_TYPE_DEFAULT;
+  auto access = kernel_acl(entry_, ARCHIVE_ENTRY_ACL_TYPE_ACCESS);
+  auto preset = kernel_acl(entry_, ARCHIVE_ENTRY_ACL_TYPE_DEFAULT);
+  const bool other_kind = (archive_entry_acl_types(entry_) & ~kPosix) != 0;
+  attributes_.acl.lost = other_kind || !access || !preset;
+  attributes_.acl.access = std::move(access).value_or("");
+  attributes_.acl.preset = std::move(preset).value_or("");
 }
 
 Result<std::optional<ContentBlock>> ArchiveReader::content() {
@@ -236,10 +323,11 @@ Result<ArchiveStats> scan(const std::string& path, const ArchiveOptions& options
   while (true) {
     PAWL_TRY(const auto entry, reader->next());
     if (!entry) return reader->stats();
-    // Only the map of a sparse file can contradict itself in what the headers do not show.
-    while (reader->is_sparse()) {
+    // The map of a sparse file can contradict itself in what the headers do not show, and libarchive can find
+    // less content than they promise. What unpacking would refuse is refused here.
+    for (bool more = entry->kind == EntryKind::regular; more;) {
       PAWL_TRY(const auto block, reader->content());
-      if (!block) break;
+      more = block.has_value();
     }
   }
 }

@@ -37,7 +37,12 @@ struct Attributes {
   gid_t gid = 0;
   timespec mtime{};
   dev_t device = 0;
-  bool has_acl = false;
+  /// Access control lists, as the kernel takes them; empty where there are none.
+  struct Acl {
+    std::string access{};
+    std::string preset{};  ///< of a directory, for what is made in it ("default" in POSIX)
+    bool lost = false;     ///< there was another one, which cannot be kept
+  } acl{};
   struct Extended {
     std::string name{};
     std::string value{};
@@ -66,7 +71,6 @@ class ArchiveReader {
   Result<void> check_digest();
 
   const Attributes& attributes() const { return attributes_; }
-  bool is_sparse() const { return head_.sparse; }
   ArchiveStats stats() const;
 
  private:
@@ -82,6 +86,7 @@ class ArchiveReader {
   Result<void> check_stop() const;
   Result<void> read_attributes(const EntryHead& head);
   void read_extended();
+  void read_acl();
   std::unexpected<Error> broken(std::string_view what, Damage damage = Damage::malformed) const;
 
   ArchiveFile file_;
@@ -93,7 +98,7 @@ class ArchiveReader {
   Attributes attributes_;
   EntryHead head_;
   std::uint64_t delivered_ = 0;  ///< of the entry's content
-  int read_errno_ = 0;
+  std::optional<Error> read_failure_;
 };
 
 }  // namespace pawl::images

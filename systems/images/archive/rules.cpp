@@ -11,6 +11,7 @@ namespace pawl::images {
 namespace {
 
 constexpr std::string_view kRootfs = "rootfs";
+constexpr std::string_view kPreset = "; images.policy: distribution allows it";
 
 /// Takes the first component off a path; empty ones count as ".".
 std::string_view take_component(std::string_view& path) {
@@ -70,6 +71,14 @@ std::int64_t depth_in_boundary(std::string_view path) {
 
 }  // namespace
 
+ArchivePolicy policy_of(PolicyPreset preset) noexcept {
+  if (preset == PolicyPreset::strict) return {};
+  return {.set_id = SetIdPolicy::allow,
+          .absolute_links = AbsoluteLinkPolicy::in_root,
+          .devices = DevicePolicy::below_dev,
+          .case_collisions = CasePolicy::allow};
+}
+
 Rules::Rules(const ArchiveLimits& limits, const ArchivePolicy& policy) : limits_(limits), policy_(policy) {}
 
 std::string Rules::key_name(std::string_view name) const {
@@ -87,7 +96,9 @@ Result<std::optional<Rules::Id>> Rules::find(Id parent, std::string_view name, s
   if (nodes_[found->second].name != name) {
     return hostile(
         Violation::case_collision, path,
-        fmt::format("differs from \"{}\" only in upper and lower case", entry_name(path_of(found->second))));
+        fmt::format(
+            "differs from \"{}\" only in upper and lower case; images.case_collisions can allow that{}",
+            entry_name(path_of(found->second)), kPreset));
   }
   return found->second;
 }
@@ -112,7 +123,8 @@ Result<Rules::Id> Rules::parent_of(const Admitted& entry) {
     if (!found) {
       if (++implied_ > limits_.entries) {
         return hostile(Violation::too_many_entries, entry.path,
-                       fmt::format("needs more than {} directories that have no entry", limits_.entries));
+                       fmt::format("needs more than {} directories that have no entry (images.entries)",
+                                   limits_.entries));
       }
       at = add(at, EntryKind::directory, component);
       continue;
@@ -167,12 +179,14 @@ std::string Rules::path_of(Id id) const {
 Result<void> Rules::check_size(const EntryHead& head) {
   if (head.kind != EntryKind::regular) return {};
   if (head.size > limits_.file_bytes) {
-    return hostile(Violation::file_too_large, head.path,
-                   fmt::format("has {} bytes; a file has {} at most", head.size, limits_.file_bytes));
+    return hostile(
+        Violation::file_too_large, head.path,
+        fmt::format("has {} bytes; a file has {} at most (images.file_size)", head.size, limits_.file_bytes));
   }
   if (head.size > limits_.total_bytes || bytes_ > limits_.total_bytes - head.size) {
     return hostile(Violation::total_too_large, head.path,
-                   fmt::format("makes the content more than {} bytes in all", limits_.total_bytes));
+                   fmt::format("makes the content more than {} bytes in all (images.content_size)",
+                               limits_.total_bytes));
   }
   bytes_ += head.size;
   ++files_;
@@ -188,9 +202,9 @@ Result<std::uint32_t> Rules::check_mode(const EntryHead& head) const {
     case EntryKind::hardlink:
       if ((head.mode & kSetIds) == 0 || policy_.set_id == SetIdPolicy::allow) return head.mode;
       if (policy_.set_id == SetIdPolicy::strip) return head.mode & ~kSetIds;
-      return hostile(
-          Violation::set_id, head.path,
-          fmt::format("is setuid or setgid (mode {:04o}); images.set_id can strip or allow it", head.mode));
+      return hostile(Violation::set_id, head.path,
+                     fmt::format("is setuid or setgid (mode {:04o}); images.set_id can strip or allow it{}",
+                                 head.mode, kPreset));
     case EntryKind::symlink:
     case EntryKind::fifo:
     case EntryKind::character_device:
@@ -208,7 +222,7 @@ Result<void> Rules::check_device(const Admitted& entry) const {
   }
   return hostile(Violation::device_node, entry.path,
                  policy_.devices == DevicePolicy::reject
-                     ? "is a device node; images.devices can allow those below dev/"
+                     ? fmt::format("is a device node; images.devices can allow those below dev/{}", kPreset)
                      : "is a device node outside dev/");
 }
 
@@ -224,8 +238,8 @@ Result<Rules::Link> Rules::check_symlink(const Admitted& entry, std::string_view
       return hostile(
           Violation::symlink_absolute, entry.path,
           fmt::format("links to \"{}\", which is absolute; images.absolute_links can take it as seen "
-                      "from the root file system",
-                      entry_name(target)));
+                      "from the root file system{}",
+                      entry_name(target), kPreset));
     }
     depth = 0;
   }
@@ -266,8 +280,9 @@ Result<std::string> Rules::check_hardlink(const Admitted& entry, std::string_vie
 
 Result<Admitted> Rules::admit(const EntryHead& head) {
   if (entries_ == limits_.entries) {
-    return hostile(Violation::too_many_entries, head.path,
-                   fmt::format("follows {} others; an archive has no more", limits_.entries));
+    return hostile(
+        Violation::too_many_entries, head.path,
+        fmt::format("follows {} others; an archive has no more (images.entries)", limits_.entries));
   }
   ++entries_;
   if (auto problem = name_problem(head.path)) return hostile(problem->first, head.path, problem->second);

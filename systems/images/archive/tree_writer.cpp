@@ -112,7 +112,7 @@ Result<TreeWriter::Place> TreeWriter::place_of(const std::string& path) {
 Result<void> TreeWriter::write(const Admitted& entry, ArchiveReader& reader) {
   const auto& attributes = reader.attributes();
   if (!privileged_) note("owners were not kept: that needs root");
-  if (attributes.has_acl) note("access control lists were not kept");
+  if (attributes.acl.lost) note("access control lists with names instead of numbers were not kept");
   switch (entry.kind) {
     case EntryKind::regular:
       return write_file(entry, reader);
@@ -147,7 +147,8 @@ Result<void> TreeWriter::write_directory(const Admitted& entry, const Attributes
                           .mode = entry.mode,
                           .uid = attributes.uid,
                           .gid = attributes.gid,
-                          .mtime = attributes.mtime});
+                          .mtime = attributes.mtime,
+                          .acl = attributes.acl});
   return {};
 }
 
@@ -169,10 +170,12 @@ Result<void> TreeWriter::write_file(const Admitted& entry, ArchiveReader& reader
     return write_failed(errno, "setting the owner of", entry.path);
   }
   PAWL_CHECK(set_extended(file.get(), entry, attributes));
+  PAWL_CHECK(set_acl(file.get(), entry.path, attributes.acl));
   // Without its owner a setuid file would act for somebody else.
   const auto mode = privileged_ ? entry.mode : entry.mode & 01777U;
   if (mode != entry.mode) note("setuid and setgid bits were not kept: that needs root");
-  if ((status.st_mode & 07777U) != mode && ::fchmod(file.get(), mode) != 0) {
+  const bool changed = (status.st_mode & 07777U) != mode || !attributes.acl.access.empty();
+  if (changed && ::fchmod(file.get(), mode) != 0) {
     return write_failed(errno, "setting the mode of", entry.path);
   }
   if (::futimens(file.get(), only_mtime(attributes.mtime).data()) != 0) {
@@ -281,12 +284,32 @@ Result<void> TreeWriter::set_extended(int file, const Admitted& entry, const Att
   return {};
 }
 
-Result<void> TreeWriter::finish_directory(const Directory& directory) const {
+/// Before the mode, which has the last word on what the list and it have in common.
+Result<void> TreeWriter::set_acl(int file, const std::string& path, const Attributes::Acl& acl) {
+  for (const auto& [key, value] : {std::pair{"system.posix_acl_access", &acl.access},
+                                   std::pair{"system.posix_acl_default", &acl.preset}}) {
+    if (value->empty()) continue;
+    if (!privileged_) {
+      note("access control lists were not kept: that needs root");
+      continue;
+    }
+    if (::fsetxattr(file, key, value->data(), value->size(), 0) == 0) continue;
+    if (errno != ENOTSUP && errno != EPERM && errno != EINVAL && errno != EACCES) {
+      return write_failed(errno, "setting the access control list of", path);
+    }
+    note(fmt::format("access control lists were not kept: {}", errno_text(errno)));
+  }
+  return {};
+}
+
+Result<void> TreeWriter::finish_directory(const Directory& directory) {
   const auto opened = open_beneath(root_, directory.path, O_RDONLY | O_DIRECTORY);
   if (!opened) return write_failed(errno, "opening", directory.path);
   if (!directory.implied && privileged_ && ::fchown(opened.get(), directory.uid, directory.gid) != 0) {
     return write_failed(errno, "setting the owner of", directory.path);
   }
+  // Only now: what is made in a directory inherits from its list.
+  PAWL_CHECK(set_acl(opened.get(), directory.path, directory.acl));
   if (::fchmod(opened.get(), directory.mode) != 0) {
     return write_failed(errno, "setting the mode of", directory.path);
   }

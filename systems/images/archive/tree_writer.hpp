@@ -46,6 +46,7 @@ class TreeWriter {
     uid_t uid = 0;
     gid_t gid = 0;
     timespec mtime{};
+    Attributes::Acl acl{};
   };
   struct OpenParent {
     std::string path{};
@@ -68,7 +69,8 @@ class TreeWriter {
   Result<void> write_node(const Admitted& entry, const Attributes& attributes);
   Result<void> set_owner_and_time(const Place& place, const Admitted& entry, const Attributes& attributes);
   Result<void> set_extended(int file, const Admitted& entry, const Attributes& attributes);
-  Result<void> finish_directory(const Directory& directory) const;
+  Result<void> set_acl(int file, const std::string& path, const Attributes::Acl& acl);
+  Result<void> finish_directory(const Directory& directory);
   void note(std::string_view text);
 
   int root_;

@@ -78,8 +78,8 @@ class Files final : public Source {
 
  private:
   static Error too_large(std::uint64_t bytes, const FetchOptions& options) {
-    return {Code::too_large,
-            fmt::format("the file has {} bytes; at most {} are allowed", bytes, options.max_bytes)};
+    return {Code::too_large, fmt::format("the file has {} bytes; at most {} are allowed (images.image_size)",
+                                         bytes, options.max_bytes)};
   }
 
   Result<OpenFile> open_file(const ObjectName& name) const {

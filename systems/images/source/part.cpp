@@ -37,6 +37,19 @@ std::string boot_id() {
   return id;
 }
 
+/// Without line ends, which would end the tag's line; other names stay as they are.
+std::string one_line(std::string_view name) {
+  std::string line;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || c == '%' || c == 0x7f)
+      line += fmt::format("%{:02X}", byte);
+    else
+      line += c;
+  }
+  return line;
+}
+
 struct StoredTag {
   PartTag tag;
   std::string boot;
@@ -109,8 +122,8 @@ Error file_error(std::string_view doing, const std::string& path, int code) {
           fmt::format("{} {}: {}", doing, shown(path), std::generic_category().message(code))};
 }
 
-Result<Part> Part::open(std::string path, std::string object) {
-  Part part(std::move(path), std::move(object));
+Result<Part> Part::open(std::string path, std::string_view object) {
+  Part part(std::move(path), one_line(object));
   PAWL_CHECK(part.lock());
   PAWL_CHECK(part.load());
   part.buffer_.reserve(kBuffer);

@@ -42,7 +42,7 @@ class Part {
  public:
   /// Takes up what was kept for this object, if anything. Errors: `source_failed` while somebody else fetches
   /// to the same path, `disk_full`, `store_io`.
-  static Result<Part> open(std::string path, std::string object);
+  static Result<Part> open(std::string path, std::string_view object);
 
   std::uint64_t size() const { return size_; }
   std::uint64_t resumed_at() const { return resumed_at_; }

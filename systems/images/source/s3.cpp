@@ -112,8 +112,9 @@ class Receiver {
  private:
   Result<void> check_limit(std::uint64_t bytes) const {
     if (bytes <= options_.max_bytes) return {};
-    return fail(Code::too_large, fmt::format("the object has at least {} bytes; at most {} are allowed",
-                                             bytes, options_.max_bytes));
+    return fail(Code::too_large,
+                fmt::format("the object has at least {} bytes; at most {} are allowed (images.image_size)",
+                            bytes, options_.max_bytes));
   }
 
   Result<void> begin(const AnswerHead& head) {
@@ -199,8 +200,9 @@ class S3Source final : public Source {
       return fail(Code::source_changed,
                   fmt::format("the object was {} and is {} now", part.tag().etag, info.etag));
     if (info.bytes > options.max_bytes)
-      return fail(Code::too_large, fmt::format("the object has {} bytes; at most {} are allowed", info.bytes,
-                                               options.max_bytes));
+      return fail(Code::too_large,
+                  fmt::format("the object has {} bytes; at most {} are allowed (images.image_size)",
+                              info.bytes, options.max_bytes));
     return part.finish();
   }
 

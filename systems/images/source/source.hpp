@@ -70,7 +70,7 @@ class Source {
 /// Removes what an interrupted fetch has left beside `path`.
 Result<void> forget_part(const std::string& path);
 
-/// Relative, no empty, "." or ".." component, at most 1,024 bytes of letters, digits, "-", "_", "." and "/".
+/// What the store takes: 1 to 1,024 bytes of UTF-8 without NUL; no component between slashes is "." or "..".
 /// Error: `invalid_argument`.
 Result<void> check_key(std::string_view key);
 
