@@ -61,7 +61,7 @@ struct VerbCall {
   /// Prints a table for people; a head that begins with '>' is a column of numbers.
   std::function<void(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows)>
       table{};
-  /// Shows how far something is, from 0 to 1, where there is a terminal.
+  /// Shows how far something is, from 0 to 1, where there is a terminal. An empty label takes it away again.
   std::function<void(std::string_view label, double fraction, std::string_view text)> progress{};
 
   /// Empty where it was not given.

@@ -51,6 +51,7 @@ int run_verb(const VerbGiven& given) {
   };
   ProgressBar bar("");
   call.progress = [&](std::string_view label, double fraction, std::string_view text) {
+    if (label.empty()) return bar.clear();
     bar.rename(std::string(label));
     bar.show(fraction, text);
   };

@@ -181,7 +181,7 @@ Flow<DownloadRequest, DownloadResponse> download_flow(Workshop& shop) {
   return flow<DownloadRequest, DownloadResponse>(std::string(kDownload))
       .start("check-exists", with(check_exists), {.retry = exponential(3)})
       .to("download", with(download),
-          {.retry = exponential(5, Jitter::equal), .timeout = shop.options().download_timeout})
+          {.retry = shop.options().download_retry, .timeout = shop.options().download_timeout})
       .undo(discard)
       .to("validate", with(validate), {.retry = fixed(2), .rewinds = 1})
       .to("store-metadata", with(store_metadata), {.retry = exponential(5, Jitter::equal)})

@@ -52,12 +52,20 @@ Outcome cancel_parts(Flows& flows, Step& step, const ProcessRequest&, ProcessRes
 /// How the first part that did not succeed has ended, which the whole does likewise; nothing where all did.
 Result<std::optional<Outcome>> what_failed(Step& step) {
   for (const auto part : {kDownload, kUnpack, kActivate}) {
+/// Whether what is refused in this step is the image rather than the request or the pool.
+bool is_about_archive(std::string_view step) {
+  return step == "download" || step == "validate" || step == "extract-layers" || step == "verify-layout";
+}
+
     PAWL_TRY(const auto run, step.get(part, step.id()));
     if (run.state == RunState::done || run.state == RunState::handed_off) continue;
     auto why = fmt::format("{} {} at {}: {}", part, enum_name(run.state), run.step, run.error);
     if (run.state != RunState::failed) return Outcome::abort(std::move(why));
     return Outcome::unrecoverable(std::move(why), run.kind.value_or(FailureKind::system));
   }
+    if (run.state == RunState::aborted && is_about_archive(run.step)) {
+      why += fmt::format("; `pawl images rm {}` removes what is known of the image", step.id());
+    }
   return std::nullopt;
 }
 

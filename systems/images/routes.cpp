@@ -218,12 +218,35 @@ Result<http::Response> set_up_pool(const ImagesView& view, const http::Request& 
   PAWL_TRY(auto* pool, view.shop.attach_pool());
   if (body.extend < 0) return fail(Code::invalid_argument, "$.extend: a number of bytes");
   if (body.extend > 0) PAWL_CHECK(pool->extend(static_cast<std::uint64_t>(body.extend)));
+  const bool was_detached = view.shop.is_detached();
   return show_pool(view);
+  // As after a restart of the machine: what should be active is made so again.
+  if (was_detached) {
+    PAWL_TRY(const auto text, encode(TakeUpRequest{}));
+    PAWL_CHECK(view.flows.start(kTakeUp, text, {.id = "all"}));
+  }
 }
 
 Result<http::Response> look_at_garbage(const ImagesView& view) {
   const auto get = [&](std::string_view flow, std::string_view id) { return view.flows.get(flow, id); };
   PAWL_TRY(const auto garbage,
+/// Runs that use the pool would fail, one after the other.
+Result<http::Response> detach_pool(const ImagesView& view) {
+  PAWL_TRY(const auto images, list_images(query_of(view.engine)));
+  for (const auto& image : images) {
+    for (const auto flow : {kProcess, kUnpack, kActivate, kDeactivate, kRemove}) {
+      const auto run = view.flows.get(flow, image.image_id);
+      if (!run && run.error().code() != Code::unknown_instance) return fail(run.error());
+      if (!run || run->finished) continue;
+      return fail(Code::volume_busy,
+                  fmt::format("{} of image \"{}\" has not ended; cancel it, or wait", flow, image.image_id));
+    }
+  }
+  PAWL_CHECK(view.shop.detach_pool());
+  return http::json(encode(DetachedView{.backend = std::string(view.shop.backend().name()),
+                                        .root = view.shop.options().backend.root}));
+}
+
            look_for_garbage(view.shop, query_of(view.engine),
                             [&](std::string_view image) { return is_worked_on(image, get); }));
   return http::json(encode(view_garbage(garbage)));
@@ -332,6 +355,14 @@ std::vector<http::Route> changing_routes(const ImagesView& view) {
       {.method = Method::post,
        .path = "/v1/image-garbage",
        .id = "images_collect",
+      {.method = Method::post,
+       .path = "/v1/image-pool/detach",
+       .id = "images_detach_pool",
+       .summary = "Deactivate all volumes and give the pool's devices back, until it is set up again",
+       .role = Role::admin,
+       .response = R"({"type":"object","required":["backend","root"]})",
+       .errors = {Code::volume_busy, Code::backend_unavailable, Code::volume_failed},
+       .run = [view](const http::Request&) { return detach_pool(view); }},
        .summary = "Remove what belongs to nothing",
        .role = Role::operator_,
        .response = kStartedSchema,

@@ -188,6 +188,18 @@ std::vector<Setting> running_settings(ImagesOptions& options) {
           [&options](std::uint64_t count) { options.unpacking = static_cast<std::uint32_t>(count); }),
       time_setting("download_timeout", "5m", "for one attempt; the next one goes on where it ended",
                    options.download_timeout),
+      size_setting("download_retries", "5", "how often a download is tried again", 1000,
+                   [&options](std::uint64_t count) {
+                     options.download_retry.retries = static_cast<std::uint32_t>(count);
+                   }),
+      time_setting("download_wait", "4s",
+                   "before the first retry, plus or minus half of it; it doubles each time",
+                   options.download_retry.first),
+      time_setting("download_longest_wait", "64s", "before any retry", options.download_retry.cap),
+      time_setting("object_connect_timeout", "10s", "for a connection to the object store",
+                   options.s3.connect_timeout),
+      time_setting("object_stall_timeout", "30s", "without a byte from the object store",
+                   options.s3.stall_timeout),
       time_setting("unpack_timeout", "30m", "for unpacking one image; then it is given up",
                    options.unpack_timeout),
   };
@@ -209,6 +221,16 @@ std::vector<Setting> image_settings(ImagesOptions& options, ImagesChoice& choice
   return all;
 }
 
+void choose_policy(ImagesOptions& options, const ImagesChoice& choice) {
+  auto& policy = options.policy;
+  policy = policy_of(choice.policy);
+  policy.set_id = choice.set_id.value_or(policy.set_id);
+  policy.absolute_links = choice.absolute_links.value_or(policy.absolute_links);
+  policy.devices = choice.devices.value_or(policy.devices);
+  policy.case_collisions = choice.case_collisions.value_or(policy.case_collisions);
+  options.layout.either = choice.policy == PolicyPreset::distribution;
+}
+
 Result<void> read_credentials(S3Options& s3, const ImagesChoice& choice) {
   if (s3.key_id.empty()) s3.key_id = from_environment("AWS_ACCESS_KEY_ID");
   if (choice.secret_file.empty()) {
@@ -221,16 +243,6 @@ Result<void> read_credentials(S3Options& s3, const ImagesChoice& choice) {
     secret.resize(static_cast<std::size_t>(file.gcount()));
     while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
     if (secret.empty() || secret.size() > kLongestSecret) {
-void choose_policy(ImagesOptions& options, const ImagesChoice& choice) {
-  auto& policy = options.policy;
-  policy = policy_of(choice.policy);
-  policy.set_id = choice.set_id.value_or(policy.set_id);
-  policy.absolute_links = choice.absolute_links.value_or(policy.absolute_links);
-  policy.devices = choice.devices.value_or(policy.devices);
-  policy.case_collisions = choice.case_collisions.value_or(policy.case_collisions);
-  options.layout.either = choice.policy == PolicyPreset::distribution;
-}
-
       return fail(
           Code::config_invalid,
           fmt::format("images.s3_secret_file: {} cannot be read, or does not hold one secret of at most {} "

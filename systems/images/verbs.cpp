@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -61,11 +62,31 @@ std::string run_target(std::string_view flow, std::string_view id) {
 
 bool went_well(const RunAnswer& run) { return run.state == "done" || run.state == "handed_off"; }
 
-/// Shows how far the parts of the image are until the run has ended.
+/// How far a run is, with the steps that take long: the others are short.
+double part_fraction(const RunAnswer& run) {
+  struct Share {
+    std::string_view step;
+    double begin;
+    double size;
+  };
+  constexpr Share kShares[] = {{"download", 0, 0.8},       {"validate", 0.8, 0.2},  {"store-metadata", 1, 0},
+                               {"extract-layers", 0, 1.0}, {"verify-layout", 1, 0}, {"update-db", 1, 0}};
+  for (const auto& share : kShares) {
+    if (share.step == run.step) return share.begin + share.size * run.progress.value_or(0);
+  }
+  return run.progress.value_or(0);
+}
+
+/// Shows how far the parts of the image are until the run has ended. What has to be done again does not take
+/// back what was shown.
 Result<RunAnswer> watch(const VerbCall& call, std::string_view flow, const std::string& id) {
+  double shown_fraction = 0;
   while (true) {
     PAWL_TRY(auto run, ask<RunAnswer>(call, Method::get, run_target(flow, id)));
-    if (run.finished) return run;
+    if (run.finished) {
+      call.progress("", 0, "");
+      return run;
+    }
     // Of a chain, the part that goes on at present.
     auto shown = run;
     std::size_t place = 0;
@@ -79,8 +100,9 @@ Result<RunAnswer> watch(const VerbCall& call, std::string_view flow, const std::
       }
     }
     const auto parts = flow == kProcess ? 3.0 : 1.0;
-    call.progress(fmt::format("{} {}", shown.flow, shown.step),
-                  (static_cast<double>(place) + shown.progress.value_or(0)) / parts,
+    const auto fraction = (static_cast<double>(place) + part_fraction(shown)) / parts;
+    shown_fraction = std::max(shown_fraction, fraction);
+    call.progress(fmt::format("{} {}", shown.flow, shown.step), shown_fraction,
                   shown.progress_text.empty() ? shown.error : shown.progress_text);
     std::this_thread::sleep_for(kFrame);
   }
@@ -103,6 +125,7 @@ Result<int> finish(const VerbCall& call, const StartedView& started, const std::
     if (started.flow == kProcess || started.flow == kActivate) {
       PAWL_TRY(const auto image, decode<ProcessResponse>(run.response.text));
       fmt::print("{}\n", image.device_path);
+      for (const auto& note : image.notes) fmt::print(stderr, "pawl: note: {}\n", note);
     } else {
       PAWL_TRY(const auto deeds, decode<Deeds>(run.response.text));
       for (const auto& deed : deeds.deeds) fmt::print("{}\n", deed);
@@ -125,7 +148,6 @@ Result<std::string> body_of(const VerbCall& call, std::initializer_list<std::str
   }
   out.end_object();
   return out.take();
-      for (const auto& note : image.notes) fmt::print(stderr, "pawl: note: {}\n", note);
 }
 
 Result<int> process(const VerbCall& call) {
@@ -236,6 +258,17 @@ Result<std::uint64_t> parse_size(const std::string& text) {
   }
   return fail(Code::invalid_argument, fmt::format("\"{}\" is no size; such as 40GiB or 512MiB", text));
 }
+Result<int> detach_pool(const VerbCall& call) {
+  PAWL_TRY(const auto answer, call.ask(Method::post, "/v1/image-pool/detach", {}));
+  if (call.json) {
+    fmt::print("{}\n", answer);
+    return kGood;
+  }
+  PAWL_TRY(const auto pool, decode<DetachedView>(answer));
+  fmt::print("detached the {} pool in {}\n", pool.backend, pool.root);
+  return kGood;
+}
+
 
 Result<int> set_up_pool(const VerbCall& call) {
   std::string body = "{}";
@@ -264,7 +297,8 @@ Result<int> examine(const VerbCall& call) {
   } else {
     std::vector<std::vector<std::string>> rows;
     for (const auto& check : diagnosis.checks) {
-      rows.push_back({check.good ? "good" : "BAD", check.name, check.found, check.help});
+      const auto* verdict = check.good ? "good" : check.needed ? "BAD" : "absent";
+      rows.push_back({verdict, check.name, check.found, check.help});
     }
     call.table({"", "WHAT", "FOUND", "WHAT WOULD HELP"}, rows);
   }
@@ -308,6 +342,9 @@ std::vector<Verb> image_verbs() {
       {.name = "setup-pool",
        .summary = "Make the pool of volumes, take it up again, or extend it",
        .arguments = {{.name = "--extend", .description = "make it so large, such as 40GiB"}},
+      {.name = "detach-pool",
+       .summary = "Deactivate all volumes and give the pool's devices back; setup-pool takes it up again",
+       .run = detach_pool},
        .run = set_up_pool},
       {.name = "doctor", .summary = "Say what the system needs and lacks", .run = examine},
   };

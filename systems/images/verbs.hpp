@@ -7,7 +7,7 @@
 
 namespace pawl::images {
 
-/// `pawl images process|ls|show|activate|deactivate|rm|gc|setup-pool|doctor`.
+/// `pawl images process|ls|show|activate|deactivate|rm|gc|setup-pool|detach-pool|doctor`.
 std::vector<Verb> image_verbs();
 
 }  // namespace pawl::images

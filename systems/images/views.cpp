@@ -120,9 +120,10 @@ Diagnosis diagnose(Workshop& shop) {
   for (const auto& choice : available_backends()) {
     const bool wanted = enum_name(choice.kind) == shop.backend().name();
     checks.push_back({.name = fmt::format("back end {}{}", enum_name(choice.kind), wanted ? " (in use)" : ""),
-                      .good = choice.available || !wanted,
+                      .good = choice.available,
                       .found = choice.available ? "can be used here" : choice.reason,
-                      .help = choice.available || !wanted ? "" : "choose another one with images.backend"});
+                      .help = choice.available || !wanted ? "" : "choose another one with images.backend",
+                      .needed = wanted});
   }
   const auto pool = shop.pool();
   const auto usage = pool ? (*pool)->pool() : Result<PoolUsage>(fail(pool.error()));
@@ -135,7 +136,8 @@ Diagnosis diagnose(Workshop& shop) {
     checks.push_back({"pool", room, fmt::format("{} ({} bytes)", level_text(*usage), usage->bytes),
                       room ? "" : "`pawl images gc`, or `pawl images setup-pool --extend SIZE`"});
   }
-  diagnosis.healthy = std::ranges::all_of(checks, &Check::good);
+  diagnosis.healthy =
+      std::ranges::all_of(checks, [](const Check& check) { return check.good || !check.needed; });
   return diagnosis;
 }
 

@@ -91,6 +91,12 @@ struct PoolView {
 
 struct GarbageView {
   std::string kind;
+/// A pool that was given back.
+struct DetachedView {
+  std::string backend;
+  std::string root;
+};
+
   std::uint32_t volume = 0;
   std::string image_id;
   std::string name;
@@ -103,8 +109,9 @@ struct GarbageList {
 struct Check {
   std::string name;
   bool good = false;
-  std::string found;  ///< what is there
-  std::string help;   ///< what would make it good; empty where it is
+  std::string found;   ///< what is there
+  std::string help;    ///< what would make it good; empty where it is, or is not needed
+  bool needed = true;  ///< false: what is not good does no harm, such as a back end that is not in use
 };
 struct Diagnosis {
   bool healthy = true;

@@ -86,6 +86,10 @@ Result<Backend*> Workshop::pool() {
   {
     const std::lock_guard lock(mutex_);
     if (attached_) return backend_.get();
+    if (detached_) {
+      return fail(Code::backend_unavailable,
+                  "the pool was detached; `pawl images setup-pool` takes it up again");
+    }
   }
   return attach_pool();
 }
@@ -94,7 +98,22 @@ Result<Backend*> Workshop::attach_pool() {
   const std::lock_guard lock(mutex_);
   PAWL_CHECK(backend_->attach());
   attached_ = true;
+  detached_ = false;
   return backend_.get();
+}
+
+Result<void> Workshop::detach_pool() {
+  const std::lock_guard lock(mutex_);
+  if (detached_) return {};
+  PAWL_CHECK(backend_->detach());
+  attached_ = false;
+  detached_ = true;
+  return {};
+}
+
+bool Workshop::is_detached() const {
+  const std::lock_guard lock(mutex_);
+  return detached_;
 }
 
 Result<void> Workshop::check_pool_name(std::string_view pool_name) const {

@@ -22,6 +22,7 @@
 #include "images/tables.hpp"
 #include "pawl/error.hpp"
 #include "pawl/log.hpp"
+#include "pawl/retry.hpp"
 #include "pawl/time.hpp"
 
 namespace pawl::images {
@@ -40,6 +41,12 @@ struct ImagesOptions {
   std::uint32_t downloads = 5;  ///< at a time
   std::uint32_t unpacking = 2;
   Duration download_timeout = std::chrono::minutes(5);
+  /// An object store may be away for a minute: with the shortest delays, the last retry begins after 62 s.
+  RetryPolicy download_retry{.retries = 5,
+                             .first = std::chrono::seconds(4),
+                             .factor = 2.0,
+                             .cap = std::chrono::seconds(64),
+                             .jitter = Jitter::equal};
   Duration unpack_timeout = std::chrono::minutes(30);
   /// Above this part of the pool nothing new is unpacked; a little below it is reported.
   double full = 0.95;
@@ -78,6 +85,10 @@ class Workshop {
   /// The same, and makes or takes up the pool also where that was done before: somebody may have taken it
   /// away since.
   Result<Backend*> attach_pool();
+  /// Gives the pool's devices back, after which `pool` fails until `attach_pool` or the next start. Error:
+  /// `volume_busy` where something is mounted, and those of `Backend::detach`.
+  Result<void> detach_pool();
+  bool is_detached() const;
   /// That a request means this pool: it names none, or this one. Error: `invalid_argument`.
   Result<void> check_pool_name(std::string_view pool_name) const;
 
@@ -109,6 +120,7 @@ class Workshop {
   std::unique_ptr<Backend> backend_;
   mutable std::mutex mutex_;
   bool attached_ = false;
+  bool detached_ = false;  ///< by somebody who wants it to stay so
   std::uint32_t last_id_ = 0;
   std::set<std::string> overdue_;
   struct Known {

@@ -87,6 +87,7 @@ TEST_P(HostilePipeline, IsAbortedReportedAndLeavesNothing) {
   const auto run = world.process(world.path("bad.tar").substr(1), "bad");
   EXPECT_EQ(run.state, RunState::aborted) << run.error;
   EXPECT_THAT(run.error, HasSubstr(GetParam().reason));
+  EXPECT_THAT(run.error, HasSubstr("`pawl images rm bad`"));
   EXPECT_THAT(world.log, HasSubstr("\"message\":\"security violation\",\"image_id\":\"bad\""));
   EXPECT_THAT(world.log, HasSubstr("\"violation\":\"" + GetParam().reason + "\""));
   EXPECT_THAT(world.log, HasSubstr("\"s3_key\":\"" + world.path("bad.tar").substr(1) + "\""));

@@ -228,6 +228,22 @@ class FilesTest(ImagesCase):
         self.assertEqual(self.json("setup-pool")["volumes"], before + 100)
         self.assert_clean()
 
+    def test_every_change_is_answered_as_accepted(self):
+        _, url = self.image("accepted")
+        for method, path, body in (("POST", "/v1/images", {"url": url, "image_id": "accepted"}),
+                                   ("POST", "/v1/image-garbage", None)):
+            answer, _ = self.call(method, path, body)
+            self.assertEqual((answer.status, answer.reason), (202, "Accepted"))
+        self.good(self.images("process", url, "--image-id", "accepted"))
+
+    def test_a_detached_pool_is_given_back_until_it_is_set_up_again(self):
+        _, url = self.image("detached")
+        path = self.good(self.images("process", url, "--image-id", "detached")).strip()
+        self.good(self.images("detach-pool"), "^detached the dir pool in /")
+        self.assertIn("setup-pool", self.images("process", url, "--image-id", "detached").stderr)
+        self.good(self.images("setup-pool"))
+        self.assertEqual(self.good(self.images("process", url, "--image-id", "detached")).strip(), path)
+
     def test_no_wait_returns_the_run(self):
         _, url = self.image("patient")
         self.good(self.images("process", url, "--image-id", "patient", "--no-wait"), "^process-image patient was started\n$")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Images from their source to a snapshot, and what happens to them when something is not as it should be.
 
+#include <chrono>
 #include <cstdlib>
 
 #include "images/names.hpp"
@@ -62,6 +63,15 @@ TEST_F(ImagePipeline, AnArchiveThatWasChangedByHandIsDownloadedAgain) {
   ASSERT_EQ(run.state, RunState::done) << run.error;
   EXPECT_TRUE(response(run).downloaded);
   EXPECT_FALSE(response(run).unpacked) << "the content is the same";
+}
+
+TEST_F(ImagePipeline, AnObjectStoreThatIsAwayForAMinuteDoesNotFailARun) {
+  world.trouble = Error(Code::source_failed, "no whole answer of the object store: connection refused");
+  ASSERT_TRUE(world.start(key, "a"));
+  ASSERT_FALSE(world.flows().wait(kProcess, "a", std::chrono::seconds(60)));
+  world.trouble.reset();
+  const auto run = world.ended(kProcess, "a");
+  EXPECT_EQ(run.state, RunState::done) << run.error;
 }
 
 TEST_F(ImagePipeline, AMissingObjectAbortsAndTheOthersAreNotBegun) {

@@ -3,7 +3,11 @@
 #include "images/routes.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
+#include "images/views.hpp"
+#include "server/problem.hpp"
 #include "tests/images/scripted_world.hpp"
 
 namespace pawl::images::test {
@@ -40,6 +44,48 @@ TEST_F(ImageRoutes, SettingUpAPoolThatTheServerHasAlreadyTakesItUpAgain) {
   const auto before = world.script.attached;
   ASSERT_TRUE(ask("images_setup_pool"));
   EXPECT_EQ(world.script.attached, before + 1);
+}
+
+TEST_F(ImageRoutes, APoolThatWasDetachedStaysSoUntilItIsSetUpAgain) {
+  world.process(key, "a");
+  ASSERT_TRUE(ask("images_detach_pool"));
+  EXPECT_EQ(code_of(ask("images_pool")), Code::backend_unavailable);
+  EXPECT_EQ(code_of(ask("images_pool")), Code::backend_unavailable) << "looking has attached it";
+  ASSERT_TRUE(ask("images_setup_pool"));
+  EXPECT_TRUE(ask("images_pool"));
+  EXPECT_EQ(world.ended(kTakeUp, "all").state, RunState::done) << "what was active is made so again";
+}
+
+TEST_F(ImageRoutes, APoolThatARunWorksOnIsNotDetached) {
+  world.script.before = [this, done = false](std::string_view name) mutable {
+    if (name == "create" && !std::exchange(done, true)) world.pass(std::chrono::minutes(1));
+  };
+  world.start(kProcess, "a", ProcessRequest{.s3_key = key, .image_id = "a"});
+  ASSERT_FALSE(world.flows().wait(kProcess, "a", std::chrono::seconds(10)));
+  EXPECT_EQ(code_of(ask("images_detach_pool")), Code::volume_busy);
+  EXPECT_EQ(world.ended(kProcess, "a").state, RunState::done);
+}
+
+TEST_F(ImageRoutes, TheDoctorCallsNoBackEndGoodThatCannotBeUsed) {
+  const auto answer = ask("images_doctor");
+  ASSERT_TRUE(answer) << answer.error().to_string();
+  const auto diagnosis = decode<Diagnosis>(answer->body).value();
+  EXPECT_TRUE(diagnosis.healthy);
+  for (const auto& check : diagnosis.checks) {
+    if (check.name.starts_with("back end")) {
+      EXPECT_EQ(check.good, check.found == "can be used here") << check.name;
+    }
+  }
+}
+
+TEST_F(ImageRoutes, EveryStatusOfAnAnswerHasItsPhrase) {
+  const auto routes =
+      image_routes({.shop = world.shop(), .flows = world.flows(), .engine = world.kit().engine()});
+  for (const auto& route : routes) {
+    if (route.success == 202) {
+      EXPECT_EQ(server::reason(route.success), "Accepted") << route.id;
+    }
+  }
 }
 
 TEST_F(ImageRoutes, AnImageWhoseRowIsLostCanBeRemoved) {

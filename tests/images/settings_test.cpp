@@ -59,6 +59,9 @@ TEST_F(ImageSettings, TheDefaultsThatAreShownAreThoseInUse) {
   EXPECT_EQ(options_.limits.total_bytes, before.limits.total_bytes);
   choose_policy(options_, choice_);
   EXPECT_EQ(options_.layout.either, before.layout.either);
+  EXPECT_EQ(options_.download_retry, before.download_retry);
+  EXPECT_EQ(options_.s3.connect_timeout, before.s3.connect_timeout);
+  EXPECT_EQ(options_.s3.stall_timeout, before.s3.stall_timeout);
   EXPECT_EQ(options_.limits.archive_bytes, before.limits.archive_bytes);
   EXPECT_EQ(options_.policy.set_id, before.policy.set_id);
   EXPECT_EQ(options_.policy.absolute_links, before.policy.absolute_links);
@@ -85,17 +88,11 @@ TEST_F(ImageSettings, SizesHaveUnitsAndBounds) {
 
 TEST_F(ImageSettings, AChoiceIsOneOfThoseThatThereAre) {
   ASSERT_TRUE(set("set_id", "strip"));
+  choose_policy(options_, choice_);
   EXPECT_EQ(options_.policy.set_id, SetIdPolicy::strip);
   const auto refused = set("backend", "zfs");
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message(), HasSubstr("dir, reflink, btrfs, dmthin"));
-}
-
-  choose_policy(options_, choice_);
-TEST_F(ImageSettings, FilesAreTakenFromAnAbsoluteDirectoryOnly) {
-  EXPECT_FALSE(set("files", "images"));
-  ASSERT_TRUE(set("files", "/srv/images"));
-  EXPECT_EQ(options_.file_directories, std::vector<std::string>{"/srv/images"});
 }
 
 TEST_F(ImageSettings, APolicySetsAllRulesAndEachIsChangedByItsOwnSettingInAnyOrder) {
@@ -108,6 +105,12 @@ TEST_F(ImageSettings, APolicySetsAllRulesAndEachIsChangedByItsOwnSettingInAnyOrd
   EXPECT_EQ(options_.policy.absolute_links, AbsoluteLinkPolicy::in_root);
   EXPECT_EQ(options_.policy.case_collisions, CasePolicy::allow);
   EXPECT_TRUE(options_.layout.either);
+}
+
+TEST_F(ImageSettings, FilesAreTakenFromAnAbsoluteDirectoryOnly) {
+  EXPECT_FALSE(set("files", "images"));
+  ASSERT_TRUE(set("files", "/srv/images"));
+  EXPECT_EQ(options_.file_directories, std::vector<std::string>{"/srv/images"});
 }
 
 TEST_F(ImageSettings, AKeyWithoutItsSecretIsRefused) {

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "images/workshop.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+
+#include "images/verbs.hpp"
 
 namespace pawl::images {
 namespace {
@@ -51,6 +55,69 @@ TEST_F(WorkshopFile, IsNotKnownWhereAnotherHasTakenItsPlaceOrNone) {
   EXPECT_FALSE(shop_.is_known(path_, found));
   std::filesystem::remove(path_);
   EXPECT_FALSE(shop_.is_known(path_, found));
+}
+
+/// What `pawl images process` shows while its run goes through these answers.
+class ProcessVerb : public testing::Test {
+ protected:
+  struct Answer {
+    std::string state;
+    std::string step;
+    double progress = 0;
+  };
+
+  /// One answer about process-image for each of those about download-image, and then its end.
+  int run(std::vector<Answer> downloads) {
+    std::size_t asked = 0;
+    VerbCall call{.arguments = {{"url", "s3://b/k"}}};
+    call.ask = [&](http::Method method, const std::string& target,
+                   const std::string&) -> Result<std::string> {
+      if (method == http::Method::post) {
+        return R"({"image_id":"a","flow":"process-image","run":"1","state":"running"})";
+      }
+      if (target.contains("process-image")) {
+        const bool finished = asked == downloads.size();
+        return fmt::format(
+            R"({{"flow":"process-image","id":"a","state":"{}","finished":{},"response":{{}}}})",
+            finished ? "done" : "running", finished);
+      }
+      if (!target.contains("download-image")) return fail(Code::unknown_instance, "not begun");
+      const auto& answer = downloads[asked++];
+      return fmt::format(R"({{"flow":"download-image","id":"a","state":"{}","step":"{}","progress":{}}})",
+                         answer.state, answer.step, answer.progress);
+    };
+    call.progress = [this](std::string_view label, double fraction, std::string_view) {
+      labels_.emplace_back(label);
+      fractions_.push_back(fraction);
+    };
+    for (const auto& verb : image_verbs()) {
+      if (verb.name != "process") continue;
+      testing::internal::CaptureStdout();
+      const auto ended = verb.run(call);
+      testing::internal::GetCapturedStdout();
+      return ended.value_or(-1);
+    }
+    return -1;
+  }
+
+  std::vector<std::string> labels_;
+  std::vector<double> fractions_;
+};
+
+TEST_F(ProcessVerb, TakesNothingBackOfWhatItHasShown) {
+  ASSERT_EQ(run({{"running", "download", 0.9},
+                 {"running", "validate", 0.1},
+                 {"running", "download", 0.2},
+                 {"running", "validate", 1}}),
+            0);
+  ASSERT_GE(fractions_.size(), 4U);
+  fractions_.resize(4);
+  EXPECT_TRUE(std::ranges::is_sorted(fractions_)) << testing::PrintToString(fractions_);
+}
+
+TEST_F(ProcessVerb, TakesItsBarAwayBeforeItPrintsTheResult) {
+  ASSERT_EQ(run({{"running", "download", 0.5}}), 0);
+  EXPECT_EQ(labels_.back(), "");
 }
 
 /// Whether the server takes a directory for images, depending on who may change it or what leads to it.

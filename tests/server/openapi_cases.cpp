@@ -171,6 +171,7 @@ std::vector<Case> image_cases() {
       {"images_pool", 200, "GET", "/v1/image-pool"},
       {"images_garbage", 200, "GET", "/v1/image-garbage"},
       {"images_doctor", 200, "GET", "/v1/image-doctor"},
+      {"images_detach_pool", 200, "POST", "/v1/image-pool/detach"},
       {"images_setup_pool", 200, "POST", "/v1/image-pool", "{}"},
       {"images_setup_pool", 400, "POST", "/v1/image-pool", R"({"extend":-1})"},
       {"images_process", 202, "POST", "/v1/images", R"({"url":"file:///none.tar","image_id":"fresh"})"},
