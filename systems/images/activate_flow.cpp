@@ -34,7 +34,7 @@ Result<UnpackedRow> origin_of(Step& step, const ActivateRequest& request) {
       (!request.device_name.empty() && request.device_name != row->volume.name)) {
     return fail(Code::volume_missing,
                 fmt::format("image \"{}\" is unpacked in volume {} ({}), not in {} ({})", request.image_id,
-                            row->volume.id, row->volume.name, request.device_id, request.device_name));
+                            row->volume.id, row->volume.name, request.device_id.number, request.device_name));
   }
   return *std::move(row);
 }
@@ -62,15 +62,21 @@ Outcome check_snapshot(Workshop& shop, Step& step, const ActivateRequest& reques
   if (!origin) return give_up_or_retry(origin.error());
   PAWL_TRY(auto* pool, shop.pool());
   const auto query = query_of(step);
-  PAWL_TRY(const auto row, find_snapshot(query, *name));
-  if (row && row->image_id != request.image_id) {
-    return Outcome::abort(
-        fmt::format("snapshot \"{}\" is one of image \"{}\"; another name is needed", *name, row->image_id));
+  PAWL_TRY(const auto row, find_snapshot_of(query, request.image_id, *name));
+  if (!row) {
+    PAWL_TRY(const auto other, find_snapshot(query, *name));
+    if (other) {
+      return Outcome::abort(fmt::format("snapshot \"{}\" is one of image \"{}\"; another name is needed",
+                                        *name, other->image_id));
+    }
   }
   response = {.image_id = request.image_id, .snapshot_name = *name, .origin_id = origin->volume.id};
   response.device_size = static_cast<std::int64_t>(origin->volume.bytes);
   if (row && row->origin_id == origin->volume.id) {
-    PAWL_TRY(const auto found, pool->find(row->volume));
+    const auto looked = pool->find(row->volume);
+    // The tables may be tried three times, the pool twice.
+    if (!looked) return retry_at_most(step, 2, looked.error());
+    const auto& found = *looked;
     if (is_sound(found, row->volume)) {
       response.snapshot_id = row->volume.id;
       response.marker = row->volume.marker;
@@ -85,7 +91,7 @@ Outcome check_snapshot(Workshop& shop, Step& step, const ActivateRequest& reques
   }
   if (const auto own = check_own(step, request.image_id); !own) return give_up_or_retry(own.error());
   if (row) PAWL_CHECK(clear_outdated(shop, step, *pool, *row));
-  PAWL_TRY(response.snapshot_id, shop.take_volume_id(query));
+  PAWL_TRY(response.snapshot_id.number, shop.take_volume_id(query));
   response.marker = make_marker();
   step.sql(
       add_volume({.volume = volume_of(response), .kind = VolumeKind::snapshot, .image_id = request.image_id},
@@ -118,7 +124,7 @@ Outcome remove_snapshot(Workshop& shop, Step& step, const ActivateRequest& reque
                         ActivateResponse& response) {
   if (response.snapshot_id == 0) return Outcome::done();
   // One that is registered was there before this run.
-  PAWL_TRY(const auto row, find_snapshot(query_of(step), response.snapshot_name));
+  PAWL_TRY(const auto row, find_snapshot_of(query_of(step), request.image_id, response.snapshot_name));
   if (row && row->volume.id == response.snapshot_id) return Outcome::done();
   PAWL_TRY(auto* pool, shop.pool());
   const auto volume = volume_of(response);
@@ -141,7 +147,7 @@ Outcome register_snapshot(Workshop& shop, Step& step, const ActivateRequest& req
   step.sql(set_volume_state(response.snapshot_id, VolumeState::made));
   step.sql(follow_snapshots(request.image_id, step.now()));
   shop.log().info("activated", {{"image_id", request.image_id},
-                                {"snapshot_id", response.snapshot_id},
+                                {"snapshot_id", response.snapshot_id.number},
                                 {"snapshot_name", response.snapshot_name},
                                 {"device_path", response.device_path}});
   return Outcome::done();

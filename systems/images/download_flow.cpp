@@ -31,8 +31,10 @@ Outcome check_exists(Workshop& shop, Step& step, const DownloadRequest& request,
   const auto query = query_of(step);
   PAWL_TRY(auto row, find_object(query, name->bucket, request.s3_key));
   if (row) {
-    PAWL_TRY(const bool intact, is_intact(shop, *row, step.stop()));
-    if (intact) {
+    const auto intact = is_intact(shop, *row, step.stop());
+    // The tables may be tried three times, files twice.
+    if (!intact) return retry_at_most(step, 2, intact.error());
+    if (*intact) {
       // The object may be known under another id; whoever comes after goes on with that one.
       response = {.image_id = row->image_id,
                   .local_path = row->local_path,

@@ -66,6 +66,11 @@ Result<bool> remove_volume(Backend& pool, const Volume& volume) {
   return true;
 }
 
+Outcome retry_at_most(const Step& step, std::uint32_t retries, const Error& error) {
+  if (step.attempt() <= retries) return error;
+  return Outcome::unrecoverable(fmt::format("{} (after {} retries)", error.to_string(), retries));
+}
+
 Outcome give_up_or_retry(const Error& error) {
   switch (error.code()) {
     case Code::invalid_argument:

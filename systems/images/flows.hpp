@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "images/volume_id.hpp"
 #include "images/workshop.hpp"
 #include "pawl/flow.hpp"
 #include "pawl/flows.hpp"
@@ -57,9 +58,9 @@ struct UnpackRequest {
 };
 struct UnpackResponse {
   std::string image_id;
-  std::uint32_t device_id = 0;
+  VolumeId device_id;
   std::string device_name;
-  std::string device_path;  ///< empty while it is not active, which it is only as long as it is unpacked
+  std::string device_path;  ///< where it is while it is active, which is as long as it is unpacked
   std::int64_t device_size = 0;
   std::string marker;
   std::int64_t size_bytes = 0;
@@ -70,17 +71,17 @@ struct UnpackResponse {
 
 struct ActivateRequest {
   std::string image_id;
-  std::uint32_t device_id = 0;  ///< 0: comes from the unpacking, or from the tables
+  VolumeId device_id{};  ///< 0: comes from the unpacking, or from the tables
   std::string device_name{};
   std::string snapshot_name{};  ///< empty: "snap-<image>"
   std::string pool_name{};
 };
 struct ActivateResponse {
   std::string image_id;
-  std::uint32_t snapshot_id = 0;
+  VolumeId snapshot_id;
   std::string snapshot_name;
   std::string device_path;
-  std::uint32_t origin_id = 0;
+  VolumeId origin_id;
   std::int64_t device_size = 0;
   std::string marker;
   bool active = false;
@@ -93,6 +94,7 @@ struct ProcessRequest {
   std::string bucket{};
   std::string snapshot_name{};
   std::int64_t device_size = 0;
+  std::string pool_name{};
 };
 struct ProcessResponse {
   std::string image_id;
@@ -104,9 +106,9 @@ struct ProcessResponse {
   bool downloaded = false;
   bool unpacked = false;
   bool activated = false;
+  std::vector<std::string> notes{};  ///< what of the archive could not be kept, and what is unusual
 };
 
-  std::vector<std::string> notes{};  ///< what of the archive could not be kept, and what is unusual
 /// To make active again what a restart of the machine has made inactive.
 struct TakeUpRequest {};
 
@@ -160,6 +162,10 @@ bool is_sound(const std::optional<FoundVolume>& found, const Volume& volume);
 
 /// Removes the volume where the pool has it, and not another one in its place. True: it was there.
 Result<bool> remove_volume(Backend& pool, const Volume& volume);
+
+/// To be tried again so many times, where the step tries errors of other kinds more often; then the run
+/// fails.
+Outcome retry_at_most(const Step& step, std::uint32_t retries, const Error& error);
 
 /// Without retry for what another attempt cannot change, otherwise to be tried again.
 Outcome give_up_or_retry(const Error& error);

@@ -22,11 +22,14 @@ Outcome start_parts(Workshop& shop, Step& step, const ProcessRequest& request, P
   PAWL_CHECK(step.start_child(
       kDownload, DownloadRequest{.s3_key = request.s3_key, .image_id = id, .bucket = request.bucket},
       {.id = id, .queue = std::string(kDownloads)}));
-  PAWL_CHECK(step.start_child(kUnpack, UnpackRequest{.image_id = id, .device_size = request.device_size},
-                              {.id = id, .queue = std::string(kUnpacking), .after = download}));
-  PAWL_CHECK(step.start_child(kActivate,
-                              ActivateRequest{.image_id = id, .snapshot_name = request.snapshot_name},
-                              {.id = id, .after = unpack}));
+  PAWL_CHECK(step.start_child(
+      kUnpack,
+      UnpackRequest{.image_id = id, .pool_name = request.pool_name, .device_size = request.device_size},
+      {.id = id, .queue = std::string(kUnpacking), .after = download}));
+  PAWL_CHECK(step.start_child(
+      kActivate,
+      ActivateRequest{.image_id = id, .snapshot_name = request.snapshot_name, .pool_name = request.pool_name},
+      {.id = id, .after = unpack}));
   return Outcome::join();
 }
 
@@ -49,23 +52,23 @@ Outcome cancel_parts(Flows& flows, Step& step, const ProcessRequest&, ProcessRes
   return Outcome::done();
 }
 
-/// How the first part that did not succeed has ended, which the whole does likewise; nothing where all did.
-Result<std::optional<Outcome>> what_failed(Step& step) {
-  for (const auto part : {kDownload, kUnpack, kActivate}) {
 /// Whether what is refused in this step is the image rather than the request or the pool.
 bool is_about_archive(std::string_view step) {
   return step == "download" || step == "validate" || step == "extract-layers" || step == "verify-layout";
 }
 
+/// How the first part that did not succeed has ended, which the whole does likewise; nothing where all did.
+Result<std::optional<Outcome>> what_failed(Step& step) {
+  for (const auto part : {kDownload, kUnpack, kActivate}) {
     PAWL_TRY(const auto run, step.get(part, step.id()));
     if (run.state == RunState::done || run.state == RunState::handed_off) continue;
     auto why = fmt::format("{} {} at {}: {}", part, enum_name(run.state), run.step, run.error);
-    if (run.state != RunState::failed) return Outcome::abort(std::move(why));
-    return Outcome::unrecoverable(std::move(why), run.kind.value_or(FailureKind::system));
-  }
     if (run.state == RunState::aborted && is_about_archive(run.step)) {
       why += fmt::format("; `pawl images rm {}` removes what is known of the image", step.id());
     }
+    if (run.state != RunState::failed) return Outcome::abort(std::move(why));
+    return Outcome::unrecoverable(std::move(why), run.kind.value_or(FailureKind::system));
+  }
   return std::nullopt;
 }
 

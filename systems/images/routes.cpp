@@ -33,6 +33,7 @@ struct ProcessBody {
   std::string image_id{};
   std::string snapshot_name{};
   std::int64_t device_size = 0;
+  std::string pool_name{};
 };
 
 /// Takes the URL apart. Error: `invalid_argument`.
@@ -102,18 +103,20 @@ Result<T> check_attached(const Run& run, const T& wanted) {
 }
 
 Result<http::Response> process(const ImagesView& view, const http::Request& request) {
-  PAWL_TRY(auto body, read_body<ProcessBody>(
-                          request, {"url", "s3_key", "bucket", "image_id", "snapshot_name", "device_size"}));
+  PAWL_TRY(auto body, read_body<ProcessBody>(request, {"url", "s3_key", "bucket", "image_id", "snapshot_name",
+                                                       "device_size", "pool_name"}));
   PAWL_CHECK(apply_url(body));
   PAWL_CHECK(check_snapshot_field(body.snapshot_name));
   if (body.device_size != 0) PAWL_CHECK(check_volume_size(body.device_size));
+  PAWL_CHECK(view.shop.check_pool_name(body.pool_name));
   PAWL_TRY(const auto name, view.shop.object(body.bucket, body.s3_key));
   PAWL_TRY(const auto id, id_for(view, body, name));
   const ProcessRequest wanted{.s3_key = body.s3_key,
                               .image_id = id,
                               .bucket = name.bucket,
                               .snapshot_name = body.snapshot_name,
-                              .device_size = body.device_size};
+                              .device_size = body.device_size,
+                              .pool_name = body.pool_name};
   PAWL_TRY(const auto text, encode(wanted));
   PAWL_TRY(const auto run, view.flows.start(kProcess, text, {.id = id}));
   PAWL_TRY(const auto running, check_attached(run, wanted));
@@ -215,21 +218,18 @@ struct PoolBody {
 /// Makes the pool where there is none, and extends it where that is asked for.
 Result<http::Response> set_up_pool(const ImagesView& view, const http::Request& request) {
   PAWL_TRY(const auto body, read_body<PoolBody>(request, {"extend"}));
-  PAWL_TRY(auto* pool, view.shop.attach_pool());
-  if (body.extend < 0) return fail(Code::invalid_argument, "$.extend: a number of bytes");
-  if (body.extend > 0) PAWL_CHECK(pool->extend(static_cast<std::uint64_t>(body.extend)));
   const bool was_detached = view.shop.is_detached();
-  return show_pool(view);
+  PAWL_TRY(auto* pool, view.shop.attach_pool());
   // As after a restart of the machine: what should be active is made so again.
   if (was_detached) {
     PAWL_TRY(const auto text, encode(TakeUpRequest{}));
     PAWL_CHECK(view.flows.start(kTakeUp, text, {.id = "all"}));
   }
+  if (body.extend < 0) return fail(Code::invalid_argument, "$.extend: a number of bytes");
+  if (body.extend > 0) PAWL_CHECK(pool->extend(static_cast<std::uint64_t>(body.extend)));
+  return show_pool(view);
 }
 
-Result<http::Response> look_at_garbage(const ImagesView& view) {
-  const auto get = [&](std::string_view flow, std::string_view id) { return view.flows.get(flow, id); };
-  PAWL_TRY(const auto garbage,
 /// Runs that use the pool would fail, one after the other.
 Result<http::Response> detach_pool(const ImagesView& view) {
   PAWL_TRY(const auto images, list_images(query_of(view.engine)));
@@ -247,6 +247,9 @@ Result<http::Response> detach_pool(const ImagesView& view) {
                                         .root = view.shop.options().backend.root}));
 }
 
+Result<http::Response> look_at_garbage(const ImagesView& view) {
+  const auto get = [&](std::string_view flow, std::string_view id) { return view.flows.get(flow, id); };
+  PAWL_TRY(const auto garbage,
            look_for_garbage(view.shop, query_of(view.engine),
                             [&](std::string_view image) { return is_worked_on(image, get); }));
   return http::json(encode(view_garbage(garbage)));
@@ -308,7 +311,7 @@ std::vector<http::Route> changing_routes(const ImagesView& view) {
        .role = Role::operator_,
        .request = R"({"type":"object","properties":{"url":{"type":"string"},"s3_key":{"type":"string"},
            "bucket":{"type":"string"},"image_id":{"type":"string"},"snapshot_name":{"type":"string"},
-           "device_size":{"type":"integer"}},"additionalProperties":false})",
+           "device_size":{"type":"integer"},"pool_name":{"type":"string"}},"additionalProperties":false})",
        .response = kStartedSchema,
        .success = 202,
        .errors = {Code::invalid_argument, Code::volume_exists, Code::volume_busy},
@@ -353,9 +356,6 @@ std::vector<http::Route> changing_routes(const ImagesView& view) {
        .errors = {Code::invalid_argument, Code::backend_unavailable, Code::volume_failed},
        .run = [view](const http::Request& request) { return set_up_pool(view, request); }},
       {.method = Method::post,
-       .path = "/v1/image-garbage",
-       .id = "images_collect",
-      {.method = Method::post,
        .path = "/v1/image-pool/detach",
        .id = "images_detach_pool",
        .summary = "Deactivate all volumes and give the pool's devices back, until it is set up again",
@@ -363,6 +363,9 @@ std::vector<http::Route> changing_routes(const ImagesView& view) {
        .response = R"({"type":"object","required":["backend","root"]})",
        .errors = {Code::volume_busy, Code::backend_unavailable, Code::volume_failed},
        .run = [view](const http::Request&) { return detach_pool(view); }},
+      {.method = Method::post,
+       .path = "/v1/image-garbage",
+       .id = "images_collect",
        .summary = "Remove what belongs to nothing",
        .role = Role::operator_,
        .response = kStartedSchema,

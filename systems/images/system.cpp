@@ -54,7 +54,7 @@ class Images final : public System {
     flows_ = &flows;
     add_image_flows(flows, *shop_);
   }
-  std::vector<Migration> migrations() const override { return {image_tables()}; }
+  std::vector<Migration> migrations() const override { return image_migrations(); }
   std::map<std::string, std::uint32_t> pools() const override {
     return {{std::string(kDownloads), options_.downloads}, {std::string(kUnpacking), options_.unpacking}};
   }

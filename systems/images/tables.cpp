@@ -12,8 +12,8 @@ constexpr std::string_view kImageColumns =
     "image_id, bucket, s3_key, local_path, checksum, etag, size_bytes, download_status, activation_status, "
     "created_at, downloaded_at, activated_at";
 constexpr std::string_view kUnpackedColumns =
-    "image_id, device_id, device_name, device_size_bytes, marker, checksum, size_bytes, file_count, "
-    "unpacked_at";
+    "image_id, device_id, device_name, device_path, layout_verified, device_size_bytes, marker, checksum, "
+    "size_bytes, file_count, unpacked_at";
 constexpr std::string_view kSnapshotColumns =
     "image_id, snapshot_id, snapshot_name, device_size_bytes, marker, origin_device_id, device_path, active, "
     "created_at";
@@ -75,6 +75,8 @@ UnpackedRow to_unpacked(const std::vector<SqlValue>& row) {
   unpacked.image_id = cells.text();
   unpacked.volume.id = cells.id();
   unpacked.volume.name = cells.text();
+  unpacked.device_path = cells.text();
+  unpacked.layout_verified = cells.number() != 0;
   unpacked.volume.bytes = cells.bytes();
   unpacked.volume.marker = cells.text();
   unpacked.checksum = cells.text();
@@ -137,9 +139,7 @@ Sql by_image(std::string_view columns, std::string_view table, std::string_view 
           .rows = {{text(image_id)}}};
 }
 
-}  // namespace
-
-std::vector<Sql> image_tables() {
+Migration first_tables() {
   return {
       {.text =
            "CREATE TABLE IF NOT EXISTS images(image_id TEXT PRIMARY KEY, bucket TEXT NOT NULL, s3_key TEXT "
@@ -164,6 +164,18 @@ std::vector<Sql> image_tables() {
   };
 }
 
+/// By the names that the design gives them.
+Migration renamed_tables() {
+  return {{.text = "ALTER TABLE images_unpacked RENAME TO unpacked_images"},
+          {.text = "ALTER TABLE unpacked_images ADD COLUMN device_path TEXT NOT NULL DEFAULT ''"},
+          {.text = "ALTER TABLE unpacked_images ADD COLUMN layout_verified BIGINT NOT NULL DEFAULT 1"},
+          {.text = "ALTER TABLE images_snapshots RENAME TO snapshots"}};
+}
+
+}  // namespace
+
+std::vector<Migration> image_migrations() { return {first_tables(), renamed_tables()}; }
+
 Result<std::optional<ImageRow>> find_image(const Query& query, std::string_view image_id) {
   return read_one(query,
                   {.text = fmt::format("SELECT {} FROM images WHERE image_id = ?1", kImageColumns),
@@ -185,24 +197,31 @@ Result<std::vector<ImageRow>> list_images(const Query& query) {
 }
 
 Result<std::optional<UnpackedRow>> find_unpacked(const Query& query, std::string_view image_id) {
-  return read_one(query, by_image(kUnpackedColumns, "images_unpacked", image_id, "image_id"), to_unpacked);
+  return read_one(query, by_image(kUnpackedColumns, "unpacked_images", image_id, "image_id"), to_unpacked);
 }
 
 Result<std::vector<UnpackedRow>> list_unpacked(const Query& query) {
-  return read_all(query, by_image(kUnpackedColumns, "images_unpacked", {}, "image_id"), to_unpacked);
+  return read_all(query, by_image(kUnpackedColumns, "unpacked_images", {}, "image_id"), to_unpacked);
 }
 
 Result<std::optional<SnapshotRow>> find_snapshot(const Query& query, std::string_view name) {
-  return read_one(
-      query,
-      {.text = fmt::format("SELECT {} FROM images_snapshots WHERE snapshot_name = ?1", kSnapshotColumns),
-       .rows = {{text(name)}}},
-      to_snapshot);
+  return read_one(query,
+                  {.text = fmt::format("SELECT {} FROM snapshots WHERE snapshot_name = ?1", kSnapshotColumns),
+                   .rows = {{text(name)}}},
+                  to_snapshot);
+}
+
+Result<std::optional<SnapshotRow>> find_snapshot_of(const Query& query, std::string_view image_id,
+                                                    std::string_view name) {
+  return read_one(query,
+                  {.text = fmt::format("SELECT {} FROM snapshots WHERE image_id = ?1 AND snapshot_name = ?2",
+                                       kSnapshotColumns),
+                   .rows = {{text(image_id), text(name)}}},
+                  to_snapshot);
 }
 
 Result<std::vector<SnapshotRow>> list_snapshots(const Query& query, std::string_view image_id) {
-  return read_all(query, by_image(kSnapshotColumns, "images_snapshots", image_id, "snapshot_name"),
-                  to_snapshot);
+  return read_all(query, by_image(kSnapshotColumns, "snapshots", image_id, "snapshot_name"), to_snapshot);
 }
 
 Result<std::vector<VolumeRow>> list_volumes(const Query& query, std::string_view image_id) {
@@ -213,7 +232,7 @@ Result<std::uint32_t> highest_volume(const Query& query) {
   PAWL_TRY(
       const auto rows,
       query({.text = "SELECT COALESCE(MAX(taken.id), 0) FROM (SELECT id FROM images_volumes UNION ALL SELECT "
-                     "device_id FROM images_unpacked UNION ALL SELECT snapshot_id FROM images_snapshots) "
+                     "device_id FROM unpacked_images UNION ALL SELECT snapshot_id FROM snapshots) "
                      "AS taken"}));
   return rows.empty() ? 0 : Cells(rows.front()).id();
 }
@@ -249,20 +268,23 @@ Sql set_download_failed(std::string_view image_id, Time now) {
 
 Sql save_unpacked(const UnpackedRow& row, Time now) {
   return {
-      .text = fmt::format("INSERT INTO images_unpacked({}) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON "
-                          "CONFLICT(image_id) DO UPDATE SET device_id = excluded.device_id, device_name = "
-                          "excluded.device_name, device_size_bytes = excluded.device_size_bytes, marker = "
+      .text = fmt::format("INSERT INTO unpacked_images({}) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
+                          "?11) ON CONFLICT(image_id) DO UPDATE SET device_id = excluded.device_id, "
+                          "device_name = excluded.device_name, device_path = excluded.device_path, "
+                          "layout_verified = excluded.layout_verified, device_size_bytes = "
+                          "excluded.device_size_bytes, marker = "
                           "excluded.marker, checksum = excluded.checksum, size_bytes = excluded.size_bytes, "
                           "file_count = excluded.file_count, unpacked_at = excluded.unpacked_at",
                           kUnpackedColumns),
-      .rows = {{row.image_id, number(row.volume.id), row.volume.name, number(row.volume.bytes),
-                row.volume.marker, row.checksum, row.size_bytes, row.file_count, to_string(now)}},
+      .rows = {{row.image_id, number(row.volume.id), row.volume.name, row.device_path,
+                row.layout_verified ? 1 : 0, number(row.volume.bytes), row.volume.marker, row.checksum,
+                row.size_bytes, row.file_count, to_string(now)}},
       .expect = 1};
 }
 
 Sql save_snapshot(const SnapshotRow& row, Time now) {
   return {.text = fmt::format(
-              "INSERT INTO images_snapshots({}, deactivated_at) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, "
+              "INSERT INTO snapshots({}, deactivated_at) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, "
               "?8, ?9, '') ON CONFLICT(snapshot_name) DO UPDATE SET image_id = excluded.image_id, "
               "snapshot_id = excluded.snapshot_id, device_size_bytes = "
               "excluded.device_size_bytes, marker = excluded.marker, origin_device_id = "
@@ -277,26 +299,25 @@ Sql save_snapshot(const SnapshotRow& row, Time now) {
 
 Sql follow_snapshots(std::string_view image_id, Time now) {
   return {.text =
-              "UPDATE images SET activation_status = CASE WHEN EXISTS(SELECT 1 FROM images_snapshots s WHERE "
+              "UPDATE images SET activation_status = CASE WHEN EXISTS(SELECT 1 FROM snapshots s WHERE "
               "s.image_id = ?1 AND s.active = 1) THEN 'active' ELSE 'inactive' END, activated_at = CASE WHEN "
-              "EXISTS(SELECT 1 FROM images_snapshots s WHERE s.image_id = ?1 AND s.active = 1) THEN ?2 ELSE "
+              "EXISTS(SELECT 1 FROM snapshots s WHERE s.image_id = ?1 AND s.active = 1) THEN ?2 ELSE "
               "activated_at END, updated_at = ?2 WHERE image_id = ?1",
           .rows = {{text(image_id), to_string(now)}}};
 }
 
 Sql deactivate_snapshot(std::string_view name, Time now) {
   return {.text =
-              "UPDATE images_snapshots SET active = 0, deactivated_at = ?2, device_path = '' WHERE "
+              "UPDATE snapshots SET active = 0, deactivated_at = ?2, device_path = '' WHERE "
               "snapshot_name = ?1 AND active = 1",
           .rows = {{text(name), to_string(now)}}};
 }
 
 Sql move_snapshot(const Volume& volume, std::string_view device_path) {
-  return {
-      .text =
-          "UPDATE images_snapshots SET device_path = ?3 WHERE snapshot_name = ?1 AND snapshot_id = ?2 AND "
-          "active = 1",
-      .rows = {{text(volume.name), number(volume.id), text(device_path)}}};
+  return {.text =
+              "UPDATE snapshots SET device_path = ?3 WHERE snapshot_name = ?1 AND snapshot_id = ?2 AND "
+              "active = 1",
+          .rows = {{text(volume.name), number(volume.id), text(device_path)}}};
 }
 
 Sql add_volume(const VolumeRow& row, Time now) {
@@ -318,12 +339,12 @@ Sql forget_volume(std::uint32_t id) {
 }
 
 Sql forget_unpacked(std::string_view image_id, std::uint32_t device_id) {
-  return {.text = "DELETE FROM images_unpacked WHERE image_id = ?1 AND device_id = ?2",
+  return {.text = "DELETE FROM unpacked_images WHERE image_id = ?1 AND device_id = ?2",
           .rows = {{text(image_id), number(device_id)}}};
 }
 
 Sql forget_snapshot(const Volume& volume) {
-  return {.text = "DELETE FROM images_snapshots WHERE snapshot_name = ?1 AND snapshot_id = ?2",
+  return {.text = "DELETE FROM snapshots WHERE snapshot_name = ?1 AND snapshot_id = ?2",
           .rows = {{text(volume.name), number(volume.id)}}};
 }
 

@@ -49,7 +49,9 @@ struct ImageRow {
 struct UnpackedRow {
   std::string image_id;
   Volume volume;
-  std::string checksum;  ///< of the archive it was unpacked from
+  std::string device_path{};     ///< where it is while it is active
+  bool layout_verified = false;  ///< always, as rows are written behind that step
+  std::string checksum;          ///< of the archive it was unpacked from
   std::int64_t size_bytes = 0;
   std::int64_t file_count = 0;
   std::string unpacked_at{};
@@ -80,7 +82,8 @@ struct VolumeRow {
   VolumeState state = VolumeState::intended;
 };
 
-std::vector<Sql> image_tables();
+/// Numbered by their places; what was released is not changed any more.
+std::vector<Migration> image_migrations();
 
 Result<std::optional<ImageRow>> find_image(const Query& query, std::string_view image_id);
 Result<std::optional<ImageRow>> find_object(const Query& query, std::string_view bucket,
@@ -88,7 +91,10 @@ Result<std::optional<ImageRow>> find_object(const Query& query, std::string_view
 Result<std::vector<ImageRow>> list_images(const Query& query);
 Result<std::optional<UnpackedRow>> find_unpacked(const Query& query, std::string_view image_id);
 Result<std::vector<UnpackedRow>> list_unpacked(const Query& query);
+/// Of whatever image.
 Result<std::optional<SnapshotRow>> find_snapshot(const Query& query, std::string_view name);
+Result<std::optional<SnapshotRow>> find_snapshot_of(const Query& query, std::string_view image_id,
+                                                    std::string_view name);
 /// Of one image, or of all where none is named.
 Result<std::vector<SnapshotRow>> list_snapshots(const Query& query, std::string_view image_id = {});
 /// Of one image, or of all where none is named.

@@ -75,11 +75,15 @@ Outcome check_unpacked(Workshop& shop, Step& step, const UnpackRequest& given, U
   const auto query = query_of(step);
   PAWL_TRY(const auto row, find_unpacked(query, given.image_id));
   if (row) {
-    PAWL_TRY(const auto found, pool->find(row->volume));
-    if (row->checksum == request->checksum && is_sound(found, row->volume)) {
+    const auto looked = pool->find(row->volume);
+    // The tables may be tried three times, the pool twice.
+    if (!looked) return retry_at_most(step, 2, looked.error());
+    const auto& found = *looked;
+    if (row->layout_verified && row->checksum == request->checksum && is_sound(found, row->volume)) {
       response = {.image_id = given.image_id,
                   .device_id = row->volume.id,
                   .device_name = row->volume.name,
+                  .device_path = row->device_path,
                   .device_size = static_cast<std::int64_t>(row->volume.bytes),
                   .marker = row->volume.marker,
                   .size_bytes = row->size_bytes,
@@ -253,17 +257,21 @@ Outcome update_db(Workshop& shop, Step& step, const UnpackRequest& given, Unpack
   if (!request) return give_up_or_retry(request.error());
   PAWL_TRY(auto* pool, shop.pool());
   const auto volume = volume_of(response);
+  PAWL_TRY(const auto found, pool->find(volume));
+  if (found && !found->path.empty()) response.device_path = found->path;
   if (const auto gone = pool->unmount(volume); !gone) return give_up_where_full(shop, *pool, gone.error());
   response.unpacked = true;
   step.sql(save_unpacked({.image_id = given.image_id,
                           .volume = volume,
+                          .device_path = response.device_path,
+                          .layout_verified = true,
                           .checksum = request->checksum,
                           .size_bytes = response.size_bytes,
                           .file_count = response.file_count},
                          step.now()));
   step.sql(set_volume_state(volume.id, VolumeState::made));
   shop.log().info("unpacked", {{"image_id", given.image_id},
-                               {"device_id", response.device_id},
+                               {"device_id", response.device_id.number},
                                {"device_name", response.device_name},
                                {"files", response.file_count},
                                {"bytes", response.size_bytes}});

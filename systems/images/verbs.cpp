@@ -189,8 +189,8 @@ void print_image(const VerbCall& call, const ImageView& image) {
       {"activation", fmt::format("{} {}", image.activation_status, image.activated_at)}};
   if (image.unpacked) {
     const auto& unpacked = *image.unpacked;
-    facts.push_back({"volume", fmt::format("{} {}: {} files, {}", unpacked.device_id, unpacked.device_name,
-                                           unpacked.file_count,
+    facts.push_back({"volume", fmt::format("{} {}: {} files, {}", unpacked.device_id.number,
+                                           unpacked.device_name, unpacked.file_count,
                                            bytes_text(static_cast<std::uint64_t>(unpacked.size_bytes)))});
     if (unpacked.exclusive_bytes) {
       facts.push_back({"takes", fmt::format("{} of its own, {} shared", bytes_text(*unpacked.exclusive_bytes),
@@ -239,8 +239,7 @@ Result<int> collect(const VerbCall& call) {
   PAWL_TRY(const auto found, decode<GarbageList>(answer));
   std::vector<std::vector<std::string>> rows;
   for (const auto& garbage : found.garbage) {
-    rows.push_back({garbage.kind, garbage.volume == 0 ? "" : std::to_string(garbage.volume), garbage.image_id,
-                    garbage.name});
+    rows.push_back({garbage.kind, to_text(garbage.volume), garbage.image_id, garbage.name});
   }
   call.table({"KIND", ">VOLUME", "IMAGE", "NAME"}, rows);
   if (!rows.empty()) fmt::print(stderr, "pawl: nothing was removed; --force removes this\n");
@@ -258,6 +257,7 @@ Result<std::uint64_t> parse_size(const std::string& text) {
   }
   return fail(Code::invalid_argument, fmt::format("\"{}\" is no size; such as 40GiB or 512MiB", text));
 }
+
 Result<int> detach_pool(const VerbCall& call) {
   PAWL_TRY(const auto answer, call.ask(Method::post, "/v1/image-pool/detach", {}));
   if (call.json) {
@@ -268,7 +268,6 @@ Result<int> detach_pool(const VerbCall& call) {
   fmt::print("detached the {} pool in {}\n", pool.backend, pool.root);
   return kGood;
 }
-
 
 Result<int> set_up_pool(const VerbCall& call) {
   std::string body = "{}";
@@ -342,10 +341,10 @@ std::vector<Verb> image_verbs() {
       {.name = "setup-pool",
        .summary = "Make the pool of volumes, take it up again, or extend it",
        .arguments = {{.name = "--extend", .description = "make it so large, such as 40GiB"}},
+       .run = set_up_pool},
       {.name = "detach-pool",
        .summary = "Deactivate all volumes and give the pool's devices back; setup-pool takes it up again",
        .run = detach_pool},
-       .run = set_up_pool},
       {.name = "doctor", .summary = "Say what the system needs and lacks", .run = examine},
   };
 }

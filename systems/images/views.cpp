@@ -68,6 +68,7 @@ Result<ImageView> view_image(const ImageRow& row, const Query& query, Flows& flo
   if (unpacked) {
     view.unpacked = UnpackedView{.device_id = unpacked->volume.id,
                                  .device_name = unpacked->volume.name,
+                                 .device_path = unpacked->device_path,
                                  .device_size_bytes = static_cast<std::int64_t>(unpacked->volume.bytes),
                                  .size_bytes = unpacked->size_bytes,
                                  .file_count = unpacked->file_count,

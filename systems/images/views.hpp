@@ -10,12 +10,14 @@
 
 #include "images/backend/backend.hpp"
 #include "images/garbage.hpp"
+#include "images/volume_id.hpp"
 
 namespace pawl::images {
 
 struct UnpackedView {
-  std::uint32_t device_id = 0;
+  VolumeId device_id;
   std::string device_name;
+  std::string device_path;
   std::int64_t device_size_bytes = 0;
   std::int64_t size_bytes = 0;
   std::int64_t file_count = 0;
@@ -26,7 +28,7 @@ struct UnpackedView {
 
 struct SnapshotView {
   std::string snapshot_name;
-  std::uint32_t snapshot_id = 0;
+  VolumeId snapshot_id;
   std::string device_path;
   bool active = false;
   std::string created_at;
@@ -89,15 +91,15 @@ struct PoolView {
   std::uint64_t volumes = 0;
 };
 
-struct GarbageView {
-  std::string kind;
 /// A pool that was given back.
 struct DetachedView {
   std::string backend;
   std::string root;
 };
 
-  std::uint32_t volume = 0;
+struct GarbageView {
+  std::string kind;
+  VolumeId volume;
   std::string image_id;
   std::string name;
 };

@@ -213,7 +213,7 @@ TEST_P(LostTable, IsHealedByProcessingAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, LostTable,
-                         testing::Values("images", "images_unpacked", "images_snapshots", "images_volumes"),
+                         testing::Values("images", "unpacked_images", "snapshots", "images_volumes"),
                          [](const auto& info) { return info.param; });
 
 /// A removal that was cut off behind the renaming.

@@ -108,7 +108,7 @@ class Driver:
             self.archives[name] = archive
             self.call("POST", "/v1/images", {"url": url, "image_id": name})
 
-    def idle(self, table="images_unpacked"):
+    def idle(self, table="unpacked_images"):
         """An image that is in this table, and that nobody works on."""
         busy = {image for _, image, _ in self.unfinished()}
         known = {row[0] for row in self.rows(f"SELECT image_id FROM {table}")}
@@ -128,7 +128,7 @@ class Driver:
         """Has something done with an image on which nobody works, where there is one. The kill may come before the
         answer."""
         self.join()  # what was asked before is seen as under way
-        image = self.idle("images_snapshots WHERE active" if what == "deactivate" else "images_unpacked")
+        image = self.idle("snapshots WHERE active" if what == "deactivate" else "unpacked_images")
         if what == "gc":
             self.litter()
             self.in_thread("POST", "/v1/image-garbage")
@@ -228,7 +228,7 @@ class Driver:
     def activate_all(self):
         """Every snapshot is taken into use; what could not be."""
         lost = []
-        for image, name in self.rows("SELECT image_id, snapshot_name FROM images_snapshots"):
+        for image, name in self.rows("SELECT image_id, snapshot_name FROM snapshots"):
             self.call("POST", f"/v1/images/{image}/activate", {"snapshot_name": name})
             run = self.wait("activate-image", image)
             if run.get("state") not in ("done", "handed_off"):
@@ -274,15 +274,15 @@ class Driver:
         if {row[0] for row in images} != self.archives.keys():
             wrong.append(f"images {sorted(images)} of {sorted(self.archives)}")
         known = {row[0] for row in
-                 self.rows("SELECT device_id FROM images_unpacked UNION SELECT snapshot_id FROM images_snapshots")}
+                 self.rows("SELECT device_id FROM unpacked_images UNION SELECT snapshot_id FROM snapshots")}
         wrong += [f"volume {number} belongs to nothing" for number in {row[0] for row in volumes} ^ known]
         places = sorted(os.listdir(self.volumes()))
         if places != sorted(str(row[0]) for row in volumes):
             wrong.append(f"the pool has {places}, the tables {sorted(row[0] for row in volumes)}")
-        active = {row[0] for row in self.rows("SELECT snapshot_id FROM images_snapshots WHERE active")}
+        active = {row[0] for row in self.rows("SELECT snapshot_id FROM snapshots WHERE active")}
         if active != self.active_in_the_pool():
             wrong.append(f"active are {sorted(self.active_in_the_pool())}, should be {sorted(active)}")
-        used = {row[0] for row in self.rows("SELECT image_id FROM images_snapshots WHERE active")}
+        used = {row[0] for row in self.rows("SELECT image_id FROM snapshots WHERE active")}
         shown = {row[0] for row in self.rows("SELECT image_id FROM images WHERE activation_status = 'active'")}
         if used != shown:
             wrong.append(f"shown as active are {sorted(shown)}, snapshots are of {sorted(used)}")

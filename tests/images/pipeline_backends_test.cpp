@@ -107,7 +107,7 @@ TEST_P(ImageOnEachPool, AVolumeThatWasRemovedByHandIsMadeAnew) {
 
 TEST_P(ImageOnEachPool, ARowThatWasRemovedByHandIsMadeAnewAndItsVolumeIsFound) {
   world().process(key, "a");
-  world().by_hand("DELETE FROM images_unpacked");
+  world().by_hand("DELETE FROM unpacked_images");
   const auto run = world().process(key, "a");
   ASSERT_EQ(run.state, RunState::done) << run.error;
   ASSERT_FALSE(world().garbage().empty());

@@ -86,7 +86,7 @@ ImageWorld::ImageWorld(ImagesOptions options, std::uint64_t crash_at) : options_
   }
   FlowKitOptions kit;
   kit.simulation.crash_at = crash_at;
-  kit.engine.schema = image_tables();
+  kit.engine.migrations = {{"images", image_migrations()}};
   kit.engine.pools = {{std::string(kDownloads), options_.downloads},
                       {std::string(kUnpacking), options_.unpacking}};
   kit_.emplace([this](Flows& flows) { set_up(flows); }, kit);

@@ -30,7 +30,7 @@ class ImageQueues : public testing::Test {
                            .workers = 2 * kImages,  // so that nothing but the queues holds them back
                            .pools = {{std::string(kDownloads), options.downloads},
                                      {std::string(kUnpacking), options.unpacking}},
-                           .schema = image_tables()})
+                           .migrations = {{"images", image_migrations()}}})
                  .value();
     EXPECT_TRUE(flows.attach(*engine));
   }
@@ -88,6 +88,37 @@ TEST_F(ImageQueues, FiveAreDownloadedAndTwoAreUnpackedAtATime) {
   }
   EXPECT_EQ(counts.fetches.most(), 5);
   EXPECT_EQ(counts.unpackings.most(), 2);
+}
+
+/// A store of the first version has its tables under other names.
+TEST(ImageTables, OfTheFirstVersionAreTakenUpWithTheirRows) {
+  const TemporaryDirectory place;
+  ThreadRuntime runtime;
+  const auto open = [&](std::vector<Migration> images) {
+    return Engine::open(
+        runtime, Machines{},
+        {.store = "sqlite:" + place / "images.db",
+         .migrations = {
+             {"images", std::move(images)},
+             {"later",
+              {{{.text =
+                     "INSERT INTO images_unpacked VALUES('a', 1, 'img1-a', 4096, 'm', 'sum', 10, 2, 'then')"},
+                {.text = "INSERT INTO images_snapshots VALUES('s', 'a', 2, 4096, 'm', 1, '/s', 1, 'then', "
+                         "'')"}}}}}});
+  };
+  ASSERT_TRUE(open({image_migrations().front()}));
+  const auto engine = open(image_migrations());
+  ASSERT_TRUE(engine) << engine.error().to_string();
+  const Query query = [&](const Sql& statement) { return (*engine)->query(statement); };
+  const auto unpacked = find_unpacked(query, "a").value();
+  ASSERT_TRUE(unpacked);
+  EXPECT_EQ(unpacked->volume.name, "img1-a");
+  EXPECT_EQ(unpacked->device_path, "");
+  EXPECT_TRUE(unpacked->layout_verified) << "rows were only written behind that step";
+  EXPECT_EQ(unpacked->file_count, 2);
+  EXPECT_EQ(unpacked->unpacked_at, "then");
+  EXPECT_TRUE(find_snapshot_of(query, "a", "s").value()->active);
+  EXPECT_FALSE(find_snapshot_of(query, "b", "s").value());
 }
 
 }  // namespace

@@ -107,6 +107,17 @@ TEST_F(ImageRefusal, AVolumeThatFailsBecauseThePoolFilledMeanwhileAbortsAsFull) 
   EXPECT_THAT(run.error, HasSubstr("pool_full"));
 }
 
+TEST_F(ImageRefusal, AVolumeThatCannotBeLookedForIsTriedTwiceMore) {
+  world.process(key, "a");
+  int looked = 0;
+  world.script.before = [&looked](std::string_view call) { looked += call == "find" ? 1 : 0; };
+  world.script.finding = Error(Code::volume_failed, "the pool does not answer");
+  const auto run = world.run(kUnpack, "a", UnpackRequest{.image_id = "a"});
+  EXPECT_EQ(run.state, RunState::failed);
+  EXPECT_THAT(run.error, HasSubstr("the pool does not answer (after 2 retries)"));
+  EXPECT_EQ(looked, 3);
+}
+
 TEST_F(ImageRefusal, AnotherPoolThanTheConfiguredOneIsRefused) {
   world.process(key, "a");
   const auto unpack = world.run(kUnpack, "a", UnpackRequest{.image_id = "a", .pool_name = "other"});

@@ -66,6 +66,25 @@ TEST_F(ImageRoutes, APoolThatARunWorksOnIsNotDetached) {
   EXPECT_EQ(world.ended(kProcess, "a").state, RunState::done);
 }
 
+TEST_F(ImageRoutes, NumbersOfVolumesAreText) {
+  world.process(key, "a");
+  const auto image = ask("images_get", {.parameters = {{"image", "a"}}});
+  ASSERT_TRUE(image) << image.error().to_string();
+  EXPECT_THAT(image->body, HasSubstr("\"device_id\":\"1\""));
+  EXPECT_THAT(image->body, HasSubstr("\"snapshot_id\":\"2\""));
+  // Runs of earlier versions have numbers.
+  EXPECT_EQ(decode<UnpackResponse>(R"({"image_id":"a","device_id":17})")->device_id, 17U);
+  EXPECT_EQ(decode<UnpackResponse>(R"({"image_id":"a","device_id":"17"})")->device_id, 17U);
+  for (const auto* wrong : {"\"x\"", "\"-1\"", "\"1 \"", "true", "4294967296", "\"4294967296\""}) {
+    EXPECT_FALSE(decode<UnpackResponse>(std::string("{\"device_id\":") + wrong + "}")) << wrong;
+  }
+}
+
+TEST_F(ImageRoutes, OnlyTheConfiguredPoolIsTaken) {
+  EXPECT_EQ(code_of(process(R"(,"pool_name":"other")")), Code::invalid_argument);
+  EXPECT_TRUE(process(R"(,"pool_name":"pawl")"));
+}
+
 TEST_F(ImageRoutes, TheDoctorCallsNoBackEndGoodThatCannotBeUsed) {
   const auto answer = ask("images_doctor");
   ASSERT_TRUE(answer) << answer.error().to_string();

@@ -28,6 +28,7 @@ struct Script {
   std::function<void(std::string_view call)> before{};
   std::function<Result<void>(const Volume& volume)> removing{};
   std::optional<PoolUsage> usage{};
+  std::optional<Error> finding{};  ///< why volumes cannot be looked for
   int attached = 0;
   int listed = 0;
 
@@ -88,7 +89,11 @@ class ScriptedBackend final : public Backend {
     if (script_.removing) PAWL_CHECK(script_.removing({.id = id}));
     return inner_->remove(id);
   }
-  Result<std::optional<FoundVolume>> find(const Volume& volume) override { return inner_->find(volume); }
+  Result<std::optional<FoundVolume>> find(const Volume& volume) override {
+    script_.call("find");
+    if (script_.finding) return fail(*script_.finding);
+    return inner_->find(volume);
+  }
   Result<std::vector<FoundVolume>> list() override {
     ++script_.listed;
     return inner_->list();
@@ -117,7 +122,7 @@ class ScriptedWorld {
         Logger(std::make_shared<CallbackSink>([this](const LogRecord& record) { append_json(log, record); }),
                [] { return Time{}; });
     FlowKitOptions kit;
-    kit.engine.schema = image_tables();
+    kit.engine.migrations = {{"images", image_migrations()}};
     kit.engine.pools = {{std::string(kDownloads), 5}, {std::string(kUnpacking), 2}};
     kit_.emplace([this](Flows& flows) { set_up(flows); }, kit);
   }
