@@ -143,6 +143,27 @@ TEST_F(SqliteFile, TwoNamesOfOneFileShareOneOwner) {
   EXPECT_EQ(code(open_sqlite({.path = directory_.file("link.db")})), Code::store_locked);
 }
 
+TEST_F(SqliteFile, TwoHardLinksOfOneFileShareOneOwner) {
+  open().value().reset();
+  fs::create_hard_link(path_, directory_.file("link.db"));
+  const auto store = open().value();
+  EXPECT_FALSE(open_sqlite({.path = directory_.file("link.db")}));
+}
+
+TEST_F(SqliteFile, TheOwnerStaysTheOnlyOneWhenItsOwnerFileIsDeleted) {
+  for (const bool is_new : {true, false}) {
+    auto store = open().value();
+    fs::remove(path_ + ".owner");
+    const auto refused = open();
+    ASSERT_EQ(code(refused), Code::store_locked) << (is_new ? "new" : "opened again");
+    EXPECT_EQ(refused.error().field("pid"), "unknown") << "nothing says it any more";
+    EXPECT_FALSE(fs::exists(path_ + ".owner")) << "who is refused leaves nothing behind";
+    write(*store, created(is_new ? "a" : "b"));
+    store.reset();
+  }
+  EXPECT_EQ(load_all(*open().value()).size(), 2U);
+}
+
 /// Opens a store in a process of its own when it is asked to. It is made before the store is opened here, so
 /// that it inherits none of SQLite's knowledge of it.
 class OtherProcess {
@@ -192,6 +213,22 @@ TEST_F(SqliteFile, AnotherProcessIsRefusedAndToldWhoTheOwnerIs) {
   write(*store, created("a"));
   store.reset();
   EXPECT_EQ(later.ask(), "opened");
+}
+
+TEST_F(SqliteFile, AnotherProcessIsRefusedWhenTheOwnerFileIsDeleted) {
+  OtherProcess beside(path_);
+  OtherProcess later(path_);
+  auto store = open().value();
+  fs::remove(path_ + ".owner");
+  const auto refused = beside.ask();
+  EXPECT_NE(refused.find("store_locked"), std::string::npos) << refused;
+  store.reset();
+  EXPECT_EQ(later.ask(), "opened");
+}
+
+TEST_F(SqliteFile, ClosingLeavesOneFile) {
+  fill(*open().value(), 3);
+  EXPECT_FALSE(fs::exists(path_ + "-wal"));
 }
 
 /// Another program that writes the file.

@@ -23,6 +23,9 @@ struct OwnerLock::File {
 
 namespace {
 
+constexpr const char* kSuffix = ".owner";
+constexpr std::size_t kLineBytes = 512;
+
 std::string host_name() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
@@ -43,14 +46,27 @@ std::string member(const Result<JsonDocument>& document, std::string_view name) 
 }
 
 Error locked(const std::string& path, const std::string& line) {
-  const auto document = JsonDocument::parse(line);
+  const auto document = JsonDocument::parse(line.substr(0, line.find('\n')));
   const auto pid = member(document, "pid");
   const auto host = member(document, "host");
   const auto since = member(document, "since");
+  if (!document) {
+    return Error(
+        Code::store_locked,
+        fmt::format("'{}' is owned by another process, and its file '{}{}', which says by which, was "
+                    "removed or cannot be read; stop it, or open for reading only",
+                    path, path, kSuffix),
+        {{"path", path}, {"pid", pid}, {"host", host}, {"since", since}});
+  }
   return Error(Code::store_locked,
                fmt::format("'{}' is owned by process {} on {} since {}; stop it, or open for reading only",
                            path, pid, host, since),
                {{"path", path}, {"pid", pid}, {"host", host}, {"since", since}});
+}
+
+Error not_lockable(int code, const std::string& name) {
+  return to_error(nullptr, code,
+                  fmt::format("locking '{}', which needs a local file system with POSIX locks", name));
 }
 
 std::string full_name(sqlite3_vfs& vfs, const std::string& path) {
@@ -71,43 +87,70 @@ void OwnerLock::Close::operator()(File* file) const {
 
 OwnerLock::~OwnerLock() {
   // Nobody owns it now; the lock itself goes with the file.
-  if (file_) file_->methods().xTruncate(file_->get(), 0);
+  if (owner_) owner_->methods().xTruncate(owner_->get(), 0);
 }
 
-Result<OwnerLock> OwnerLock::take(const std::string& path, const std::string& vfs_name, Time now) {
-  auto* vfs = sqlite3_vfs_find(vfs_name.empty() ? nullptr : vfs_name.c_str());
-  if (vfs == nullptr) {
+Result<OwnerLock::Handle> OwnerLock::open(sqlite3_vfs& vfs, const std::string& name) {
+  Handle file(new File);
+  file->space.resize(static_cast<std::size_t>(vfs.szOsFile) / sizeof(std::max_align_t) + 1);
+  file->name = sqlite3_create_filename(name.c_str(), "", "", 0, nullptr);
+  // Only a main database can be locked, so that is what `.owner` claims to be.
+  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MAIN_DB;
+  const int opened = vfs.xOpen(&vfs, file->name, file->get(), flags, nullptr);
+  file->open = file->get()->pMethods != nullptr;
+  if (opened != SQLITE_OK) return fail(to_error(nullptr, opened, fmt::format("opening '{}'", name)));
+  return file;
+}
+
+/// RESERVED excludes itself, and unlike EXCLUSIVE two openers at the same moment cannot both fail.
+int OwnerLock::reserve(File& file) {
+  const int code = file.methods().xLock(file.get(), SQLITE_LOCK_SHARED);
+  return code == SQLITE_OK ? file.methods().xLock(file.get(), SQLITE_LOCK_RESERVED) : code;
+}
+
+std::string OwnerLock::line_of(File& file) {
+  std::array<char, kLineBytes + 1> line{};  // a shorter file is filled up with zeros
+  file.methods().xRead(file.get(), line.data(), static_cast<int>(kLineBytes), 0);
+  return line.data();
+}
+
+Result<OwnerLock> OwnerLock::take(const std::string& path, const std::string& vfs_name) {
+  OwnerLock lock;
+  lock.path_ = path;
+  lock.vfs_ = sqlite3_vfs_find(vfs_name.empty() ? nullptr : vfs_name.c_str());
+  if (lock.vfs_ == nullptr) {
     return fail(Code::invalid_argument, fmt::format("no SQLite VFS is registered as '{}'", vfs_name));
   }
   // The full name follows symbolic links, so that two names of one file share one lock.
-  const auto name = full_name(*vfs, path) + ".owner";
-  std::unique_ptr<File, Close> file(new File);
-  file->space.resize(static_cast<std::size_t>(vfs->szOsFile) / sizeof(std::max_align_t) + 1);
-  file->name = sqlite3_create_filename(name.c_str(), "", "", 0, nullptr);
-  // Only a main database can be locked, so that is what it claims to be.
-  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MAIN_DB;
-  const int opened = vfs->xOpen(vfs, file->name, file->get(), flags, nullptr);
-  file->open = file->get()->pMethods != nullptr;
-  if (opened != SQLITE_OK) return fail(to_error(nullptr, opened, fmt::format("opening '{}'", name)));
+  const auto name = full_name(*lock.vfs_, path) + kSuffix;
+  int is_there = 0;
+  lock.vfs_->xAccess(lock.vfs_, name.c_str(), SQLITE_ACCESS_READWRITE, &is_there);
+  lock.made_ = is_there == 0;
+  PAWL_TRY(lock.owner_, open(*lock.vfs_, name));
+  const int code = reserve(*lock.owner_);
+  if (code == SQLITE_OK) return lock;
+  auto error = code == SQLITE_BUSY ? locked(path, line_of(*lock.owner_)) : not_lockable(code, name);
+  lock.owner_.reset();
+  return fail(std::move(error));
+}
 
-  const auto& methods = file->methods();
-  // RESERVED excludes itself, and unlike EXCLUSIVE two openers at the same moment cannot both fail.
-  int code = methods.xLock(file->get(), SQLITE_LOCK_SHARED);
-  if (code == SQLITE_OK) code = methods.xLock(file->get(), SQLITE_LOCK_RESERVED);
-  if (code == SQLITE_BUSY) {
-    std::array<char, 512> line{};  // a shorter file is filled up with zeros
-    methods.xRead(file->get(), line.data(), static_cast<int>(line.size()) - 1, 0);
-    return fail(locked(path, line.data()));
+Result<void> OwnerLock::take_database(Time now) {
+  const auto name = full_name(*vfs_, path_);
+  PAWL_TRY(database_, open(*vfs_, name));
+  if (const int code = reserve(*database_); code != SQLITE_OK) {
+    auto error = code == SQLITE_BUSY ? locked(path_, line_of(*owner_)) : not_lockable(code, name);
+    database_.reset();
+    owner_.reset();
+    // Its owner's file was removed; another one would say nothing of it.
+    if (made_) vfs_->xDelete(vfs_, (name + kSuffix).c_str(), 0);
+    return fail(std::move(error));
   }
-  if (code != SQLITE_OK) return fail(to_error(nullptr, code, fmt::format("locking '{}'", name)));
-
-  const auto line = owner_line(now);
-  code = methods.xTruncate(file->get(), 0);
-  if (code == SQLITE_OK) code = methods.xWrite(file->get(), line.data(), static_cast<int>(line.size()), 0);
-  if (code != SQLITE_OK) return fail(to_error(nullptr, code, fmt::format("writing '{}'", name)));
-  OwnerLock lock;
-  lock.file_ = std::move(file);
-  return lock;
+  // Only information, and always of one length, so that it is written over what is there: on a full disk,
+  // too.
+  auto line = owner_line(now);
+  line.resize(kLineBytes, ' ');
+  owner_->methods().xWrite(owner_->get(), line.data(), static_cast<int>(line.size()), 0);
+  return {};
 }
 
 }  // namespace pawl::sqlite

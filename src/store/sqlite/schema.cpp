@@ -146,15 +146,23 @@ Result<FileKind> identify(Database& db) {
   return FileKind::pawl;
 }
 
+Result<void> enter_wal(Database& db) {
+  PAWL_TRY(const auto kind, identify(db));
+  // Both settings come before the first table.
+  if (kind == FileKind::empty) PAWL_CHECK(db.run("PRAGMA auto_vacuum=INCREMENTAL"));
+  PAWL_TRY(auto mode, db.prepare("PRAGMA journal_mode=WAL"));
+  PAWL_CHECK(mode.row());
+  if (mode.text(0) == "wal") return {};
+  return fail(Code::store_io, fmt::format("'{}' cannot be used in WAL mode, which needs a local file system",
+                                          sqlite3_db_filename(db.get(), "main")));
+}
+
 Result<void> migrate(Database& db, const std::string& incarnation) {
+  PAWL_CHECK(enter_wal(db));
   PAWL_TRY(const auto kind, identify(db));
   std::int64_t version = 0;
-  if (kind == FileKind::empty) {
-    // Both settings shape the file's first page, so they come before the first table.
-    PAWL_CHECK(db.run("PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL"));
-  } else {
+  if (kind == FileKind::pawl) {
     PAWL_TRY(version, db.integer("SELECT value FROM pawl_meta WHERE name = 'schema'"));
-    PAWL_CHECK(db.run("PRAGMA journal_mode=WAL"));
   }
   if (version == kSchemaVersion) return {};
   std::string script = fmt::format("BEGIN IMMEDIATE; PRAGMA application_id={};", kApplicationId);

@@ -46,7 +46,12 @@ Result<void> prepare_connection(Database& db, Access access, Duration lock_wait 
 /// Errors: `store_corrupt` (no database), `invalid_argument` (a database of another program), `store_newer`.
 Result<FileKind> identify(Database& db);
 
-/// Brings the file to `kSchemaVersion` in one transaction; a new file gets `incarnation`.
+/// Brings the file into WAL mode, a new one with the settings that shape its first page. Errors: those of
+/// `identify`; `store_io` where the file system cannot do that.
+Result<void> enter_wal(Database& db);
+
+/// Brings the file to `kSchemaVersion` in one transaction, after `enter_wal`; a new file gets
+/// `incarnation`.
 Result<void> migrate(Database& db, const std::string& incarnation);
 
 Result<Meta> read_meta(Database& db);

@@ -42,6 +42,8 @@ SqliteStore::SqliteStore(SqliteOptions options)
 SqliteStore::~SqliteStore() {
   // What closing writes only saves the next opening some replaying; where it fails, the log still has it all.
   static_cast<void>(writer_.close());
+  // The last connection tidies up.
+  lock_.release_database();
 }
 
 Result<void> SqliteStore::open() {
@@ -70,7 +72,7 @@ Result<void> SqliteStore::open_owner() {
   const int flags = SQLITE_OPEN_READWRITE | (options_.create ? SQLITE_OPEN_CREATE : 0);
   PAWL_TRY(auto db, Database::open(options_.path, flags, options_.vfs));
   db.leave_wal(true);  // until opening has succeeded
-  PAWL_TRY(lock_, OwnerLock::take(options_.path, options_.vfs, options_.now()));
+  PAWL_TRY(lock_, OwnerLock::take(options_.path, options_.vfs));
   auto meta = become_owner(db);
   if (!meta) return fail(cannot_open(std::move(meta).error()));
   db.leave_wal(false);
@@ -84,6 +86,8 @@ Result<void> SqliteStore::open_owner() {
 
 Result<Meta> SqliteStore::become_owner(Database& db) {
   PAWL_CHECK(prepare_connection(db, Access::owner, options_.lock_wait));
+  PAWL_CHECK(enter_wal(db));
+  PAWL_CHECK(lock_.take_database(options_.now()));
   PAWL_CHECK(migrate(db, make_incarnation(options_.vfs)));
   // SQLite has recovered the WAL of an owner that died, but nothing says that what it found had been synced:
   // the process may have died between write and sync, or because a sync had failed, after which the kernel
