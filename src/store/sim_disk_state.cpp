@@ -95,6 +95,12 @@ std::uint64_t DiskState::used() const {
   return sum;
 }
 
+int DiskState::space_left(sqlite3_int64* bytes) const {
+  if (!capacity) return SQLITE_NOTFOUND;
+  *bytes = static_cast<sqlite3_int64>(*capacity - std::min(*capacity, used()));
+  return SQLITE_OK;
+}
+
 int DiskState::write(Handle& handle, std::string_view bytes, std::uint64_t offset) {
   ++writes;
   FileContent& content = handle.inode->content;

@@ -92,6 +92,7 @@ class DiskState : public std::enable_shared_from_this<DiskState> {
   int truncate(Handle& handle, std::uint64_t size);
   int sync(Lock& lock, Handle& handle);
   std::shared_ptr<Inode> find(std::string_view name) const;
+  int space_left(sqlite3_int64* bytes) const;
 
   // What a test asks for.
   void cut_power(Unsynced unsynced);

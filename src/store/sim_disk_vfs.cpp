@@ -8,6 +8,7 @@
 
 #include "pawl/assert.hpp"
 #include "store/sim_disk_state.hpp"
+#include "store/sqlite/connection.hpp"
 
 namespace pawl::sim {
 
@@ -106,6 +107,8 @@ int control_file(sqlite3_file* file, int operation, void* argument) {
       case SQLITE_FCNTL_HAS_MOVED:
         *value = !handle.name.empty() && handle.disk->find(handle.name) != handle.inode ? 1 : 0;
         return SQLITE_OK;
+      case sqlite::kSpaceLeft:
+        return handle.disk->space_left(static_cast<sqlite3_int64*>(argument));
       default:
         return SQLITE_NOTFOUND;
     }

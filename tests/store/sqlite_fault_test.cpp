@@ -13,10 +13,11 @@ class SqliteFault : public testing::Test {
     return open_sqlite({.path = "pawl.db", .flush_every = 4, .vfs = disk_.vfs_name()});
   }
   /// A full disk has room for nothing more.
-  void fill_disk() {
-    std::uint64_t used = 0;
-    for (const auto& name : disk_.files()) used += disk_.read_file(name)->size();
-    disk_.set_capacity(used);
+  void fill_disk() { disk_.set_capacity(used()); }
+  std::uint64_t used() const {
+    std::uint64_t bytes = 0;
+    for (const auto& name : disk_.files()) bytes += disk_.read_file(name)->size();
+    return bytes;
   }
   /// Whether every call says that the store is poisoned.
   static void expect_poisoned(Store& store) {
@@ -77,6 +78,47 @@ TEST_F(SqliteFault, HeadsThatAFullDiskKeptBackAreWrittenLater) {
   store = open();
   EXPECT_EQ(load_all(*store).size(), 10U);
   EXPECT_EQ(problems(*store), "");
+}
+
+TEST_F(SqliteFault, OpeningOnAFullDiskSaysHowMuchSpaceItNeedsAndWorksOnceThatIsThere) {
+  std::vector<Draft> acknowledged;
+  {
+    auto store = open();
+    acknowledged = fill(*store, 300);
+    disk_.process_kill();
+  }
+  fill_disk();
+  const auto refused = try_open();
+  ASSERT_EQ(code(refused), Code::disk_full);
+  const auto& error = refused.error();
+  EXPECT_EQ(error.field("path"), "pawl.db");
+  EXPECT_NE(error.message().find(std::string(error.field("needed"))), std::string::npos) << error.to_string();
+  EXPECT_EQ(error.field("available"), "0");
+  const auto needed = std::stoull(std::string(error.field("needed")));
+  EXPECT_LT(needed, 400'000U) << "about what the log has grown by";
+  disk_.set_capacity(used() + needed);
+  const auto store = open();
+  ASSERT_EQ(store->feed(0, 1000).value().size(), acknowledged.size());
+  for (std::size_t i = 0; i < acknowledged.size(); ++i) {
+    const auto seq = static_cast<Seq>(i) + 1;
+    EXPECT_EQ(store->head_entry(acknowledged[i].id, seq).value(), acknowledged[i].stored(seq));
+  }
+  EXPECT_EQ(problems(*store), "");
+}
+
+TEST_F(SqliteFault, OpeningOnAFullDiskWorksWhereTheLogFitsIntoTheFile) {
+  {
+    auto store = open();
+    fill(*store, 100);
+    ASSERT_TRUE(store->checkpoint());
+    // As many pages as the file has already: these are written over.
+    ASSERT_TRUE(store->put(std::vector{Ephemeral{.id = created("k1").id, .name = "n", .value = "1"}}));
+    ASSERT_TRUE(store->commit());
+    disk_.process_kill();
+  }
+  fill_disk();
+  const auto store = open();
+  EXPECT_EQ(store->feed(0, 1000).value().size(), 100U);
 }
 
 TEST_F(SqliteFault, AFailedSyncPoisonsTheStore) {

@@ -30,6 +30,9 @@ namespace pawl::sqlite {
 /// code. `db` may be null.
 Error to_error(sqlite3* db, int code, std::string_view doing);
 
+/// A file control that a VFS of ours answers with the bytes left on its device, a `sqlite3_int64`.
+inline constexpr int kSpaceLeft = 0x5061776c;
+
 /// A prepared statement. Bound text and blobs are borrowed until the next `reset`.
 class Statement {
  public:

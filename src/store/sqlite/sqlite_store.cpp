@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "store/sqlite/schema.hpp"
@@ -23,6 +25,39 @@ Result<void> rewrite_wal(Database& db, Duration lock_wait) {
   PAWL_CHECK(prepare_connection(db, Access::owner, lock_wait));
   if (code == SQLITE_OK || code == SQLITE_BUSY) return {};
   return fail(db.error(code, "recovering the WAL"));
+}
+
+sqlite3_file* file_of(Database& db, int which) {
+  sqlite3_file* file = nullptr;
+  sqlite3_file_control(db.get(), "main", which, &file);
+  return file == nullptr || file->pMethods == nullptr ? nullptr : file;
+}
+
+std::int64_t size_of(sqlite3_file* file) {
+  sqlite3_int64 size = 0;
+  return file != nullptr && file->pMethods->xFileSize(file, &size) == SQLITE_OK ? size : 0;
+}
+
+/// By how much opening can enlarge the files: by what the WAL has and the database file has not, and a little
+/// for the commit of the epoch and the index of the WAL.
+std::int64_t space_needed(Database& db) {
+  constexpr std::int64_t kMargin = 64 << 10;
+  const auto pages = db.integer("PRAGMA page_count");
+  const auto page_size = db.integer("PRAGMA page_size");
+  if (!pages || !page_size) return kMargin + size_of(file_of(db, SQLITE_FCNTL_JOURNAL_POINTER));
+  const auto grows = *pages * *page_size - size_of(file_of(db, SQLITE_FCNTL_FILE_POINTER));
+  return kMargin + std::max<std::int64_t>(grows, 0);
+}
+
+/// The bytes that this process may still use on the device of the database; nothing where nobody says.
+std::optional<std::int64_t> space_left(Database& db, const SqliteOptions& options) {
+  sqlite3_int64 left = 0;
+  if (sqlite3_file_control(db.get(), "main", kSpaceLeft, &left) == SQLITE_OK) return left;
+  const auto parent = std::filesystem::path(options.path).parent_path();
+  std::error_code failed;
+  const auto space = std::filesystem::space(parent.empty() ? "." : parent, failed);
+  if (failed || !options.vfs.empty()) return std::nullopt;
+  return static_cast<std::int64_t>(space.available);
 }
 
 }  // namespace
@@ -74,7 +109,7 @@ Result<void> SqliteStore::open_owner() {
   db.leave_wal(true);  // until opening has succeeded
   PAWL_TRY(lock_, OwnerLock::take(options_.path, options_.vfs));
   auto meta = become_owner(db);
-  if (!meta) return fail(cannot_open(std::move(meta).error()));
+  if (!meta) return fail(cannot_open(db, std::move(meta).error()));
   db.leave_wal(false);
   PAWL_TRY(auto info, facts(db, *meta));
   const Seq next = std::max({info.last, meta->high, meta->horizon}) + 1;
@@ -100,13 +135,28 @@ Result<Meta> SqliteStore::become_owner(Database& db) {
 }
 
 /// Says what a person can do about it.
-Error SqliteStore::cannot_open(Error cause) const {
-  if (cause.code() != Code::rolled_back) return cause;
-  return Error(Code::store_locked,
-               fmt::format("another program has been writing it for longer than {}; end its transaction, or "
-                           "stop it",
-                           to_string(options_.lock_wait)),
-               {{"path", options_.path}});
+Error SqliteStore::cannot_open(Database& db, Error cause) const {
+  if (cause.code() == Code::rolled_back) {
+    return Error(
+        Code::store_locked,
+        fmt::format("another program has been writing it for longer than {}; end its transaction, or "
+                    "stop it",
+                    to_string(options_.lock_wait)),
+        {{"path", options_.path}});
+  }
+  const auto left = space_left(db, options_);
+  const auto needed = space_needed(db);
+  // SQLite does not say why the WAL's index could not be made larger.
+  const bool is_full =
+      cause.code() == Code::disk_full ||
+      (cause.field("sqlite_code") == std::to_string(SQLITE_IOERR_SHMSIZE) && left && *left < needed);
+  if (!is_full) return cause;
+  const auto available = left ? std::to_string(*left) : "unknown";
+  return Error(Code::disk_full,
+               fmt::format("{} bytes are needed on its device, to write down what the last owner left in "
+                           "'{}-wal', and {} are available; make space there. Nothing is lost",
+                           needed, options_.path, available),
+               {{"path", options_.path}, {"needed", std::to_string(needed)}, {"available", available}});
 }
 
 Result<void> SqliteStore::open_reader() {

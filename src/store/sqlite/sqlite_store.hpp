@@ -56,7 +56,7 @@ class SqliteStore final : public Store {
  private:
   Result<void> open_owner();
   Result<Meta> become_owner(Database& db);
-  Error cannot_open(Error cause) const;
+  Error cannot_open(Database& db, Error cause) const;
   Result<void> open_reader();
   Result<StoreInfo> facts(Database& db, const Meta& meta) const;
   /// Runs `read` on a reading connection of a pool.
