@@ -453,7 +453,7 @@ void EngineCore::granted(const PermitChanges& changes) {
     const auto key = key_of(change.holder);
     if (key.second == kQueue) {
       // Later, because its head may be of the batch that is still open.
-      lane_->post([this, id = key.first] { admit(id); });
+      post([this, id = key.first] { admit(id); });
     } else {
       begin_attempt(key);
     }
