@@ -33,9 +33,9 @@ using namespace std::chrono_literals;
   std::exit(1);
 }
 
-std::string setting(const char* name, const char* otherwise) {
+std::string setting(const char* name, const char* default_value) {
   const auto* text = std::getenv(name);
-  return text != nullptr ? text : otherwise;
+  return text != nullptr ? text : default_value;
 }
 
 /// An engine with the flows and the meters in a directory of its own.
@@ -52,7 +52,7 @@ struct World {
     flows.add_machines(machines);
     auto opened = pawl::Engine::open(
         runtime, std::move(machines),
-        {.store = "sqlite:" + (directory / "flows.db").string(), .workers = 2, .pools = {{"line", 1}}});
+        {.store = "sqlite:" + (directory / "flows.db").string(), .work_threads = 2, .pools = {{"line", 1}}});
     if (!opened) give_up(opened.error().to_string());
     engine = *std::move(opened);
     if (const auto attached = flows.attach(*engine); !attached) give_up(attached.error().to_string());

@@ -34,9 +34,9 @@ using pawl::images::Descriptor;
   std::exit(1);
 }
 
-std::string setting(const char* name, const char* otherwise) {
+std::string setting(const char* name, const char* default_value) {
   const auto* text = std::getenv(name);
-  return text != nullptr ? text : otherwise;
+  return text != nullptr ? text : default_value;
 }
 
 void run(std::vector<std::string> arguments) {

@@ -124,9 +124,9 @@ namespace fs = std::filesystem;
   std::exit(1);
 }
 
-std::string setting(const char* name, const char* otherwise) {
+std::string setting(const char* name, const char* default_value) {
   const auto* text = std::getenv(name);
-  return text != nullptr ? text : otherwise;
+  return text != nullptr ? text : default_value;
 }
 
 bool wanted(std::string_view name) {
@@ -173,7 +173,7 @@ struct World {
     supervisor.add_machines(machines);
     auto opened = pawl::Engine::open(runtime, std::move(machines),
                                      {.store = "sqlite:" + (directory / "workers.db").string(),
-                                      .workers = 2,
+                                      .work_threads = 2,
                                       .pools = {{std::string(pawl::Supervisor::kPool), 8}}});
     if (!opened) give_up(opened.error().to_string());
     engine = *std::move(opened);

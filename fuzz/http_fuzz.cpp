@@ -144,13 +144,13 @@ struct World {
     flows.add_machines(machines);
     engine = Engine::open(
                  runtime, machines,
-                 {.store = "sqlite:pawl.db", .vfs = disk.vfs_name(), .workers = 1, .pools = {{"uplink", 2}}})
+                 {.store = "sqlite:pawl.db", .vfs = disk.vfs_name(), .work_threads = 1, .pools = {{"uplink", 2}}})
                  .value();
     auth->start(runtime, *engine).value();
     engine->create<door>("front").value();
     flows.attach(*engine).value();
     flows.start(Hello::kFlow, "{}", {.id = "first"}).value();
-    ServerOptions options{.listen = "127.0.0.1:0", .threads = 1, .workers = 1};
+    ServerOptions options{.listen = "127.0.0.1:0", .threads = 1, .handler_threads = 1};
     options.systems = {&hello};
     options.flows = &flows;
     options.backups = directory.path();
@@ -219,7 +219,7 @@ std::string exchange(World& world, std::string_view sent) {
     reply(world.handle(std::move(request)));
   };
   const auto loop = std::make_shared<Loop>();
-  const auto places = std::make_shared<Places>("connections", PlaceLimits{});
+  const auto places = std::make_shared<Places>("connections", ConnectionLimits{});
   std::array<int, 2> ends{};
   PAWL_ASSERT(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0, "two sockets");
   asio::local::stream_protocol::socket client(loop->context, asio::local::stream_protocol(), ends[0]);

@@ -47,8 +47,8 @@ struct EngineOptions {
   std::string store = "sqlite:pawl.db";  ///< "sqlite:PATH" or "postgresql://user@host/database"
   bool take_over = false;                ///< take the store from an owner whose lease still lives
   std::string vfs{};                     ///< a registered SQLite VFS, for `sim::Disk`
-  std::size_t workers = 8;               ///< threads that run work
-  std::size_t begun = 1024;   ///< first attempts that have begun, also those that wait for a thread
+  std::size_t work_threads = 8;          ///< threads that run work
+  std::size_t max_started_attempts = 1024;  ///< first attempts that run or wait for a thread
   std::size_t queue = 65536;  ///< requests that may wait; the next gets `overloaded`
   std::size_t batch = 4096;   ///< transactions that share one durable commit, at most
   std::size_t cache_bytes = std::size_t{256} << 20;  ///< instance data kept in memory
@@ -72,7 +72,7 @@ struct OpenReport {
   std::size_t recovered = 0;    ///< states changed by a recovery mapping
   std::size_t interrupted = 0;  ///< pieces of work whose attempt a crash had cut off
   std::size_t overdue_timers = 0;
-  std::vector<std::string> reduced{};  ///< in what the store keeps less than the full guarantee, in sentences
+  std::vector<std::string> weakened_guarantees{};  ///< in what the store keeps less than the full guarantee, in sentences
   std::vector<std::string>
       unknown;  ///< "machine" or "machine.state" that this program does not know; untouched
 };
@@ -149,7 +149,7 @@ class Engine {
                    std::move_only_function<void(Result<std::vector<Instance>>)> done);
 
   /// A change that depends on what is read: `change` reads instances of one partition and sends to them; the
-  /// whole is committed if nothing in the partition changed meanwhile, and run again otherwise, `attempts`
+  /// whole is committed if nothing in the partition changed meanwhile, and run again default_value, `attempts`
   /// times at most. It runs on the caller's thread and must have no side effects. Errors: what `change`
   /// returns, `version_conflict` after the last attempt, and those of `commit`.
   Result<std::vector<Instance>> atomically(std::string partition,

@@ -98,7 +98,7 @@ class Step {
 
   virtual const std::string& flow() const = 0;
   virtual const std::string& id() const = 0;
-  virtual const std::string& run() const = 0;  ///< the run's ULID
+  virtual const std::string& run_ulid() const = 0;
   virtual const std::string& name() const = 0;
   virtual std::uint32_t attempt() const = 0;  ///< counts executions, interrupted ones included
   /// Set when the run is cancelled, the attempt out of time, or the engine stops.
@@ -170,7 +170,7 @@ struct FlowDefinition {
   };
   /// A step that older runs may still be at: they go on at `at`. A renamed step is done there, a removed one
   /// is passed over.
-  struct Former {
+  struct RenamedStep {
     std::string name;
     std::string at;
   };
@@ -178,7 +178,7 @@ struct FlowDefinition {
   std::string name;
   std::vector<std::string> former_names{};
   std::vector<StepDefinition> steps{};  ///< finalizers last
-  std::vector<Former> former_steps{};
+  std::vector<RenamedStep> former_steps{};
   Readers readers = Readers::viewers;  ///< who sees requests, responses and error texts through the API
   std::function<Result<void>(std::string_view json)> check_request{};
   std::function<Result<void>(std::string_view json)> check_response{};

@@ -85,7 +85,7 @@ struct RunTimeline {
 /// A step that was claimed, with everything that is needed to do it.
 struct ClaimedStep {
   Lease lease;
-  std::string run;
+  std::string run_ulid;
   std::string step;
   std::string request;   ///< JSON
   std::string response;  ///< JSON

@@ -78,7 +78,7 @@ struct RunPlan {
 struct ExactRun {
   std::string flow;
   std::string id;
-  std::optional<std::string> run{};  ///< ULID; none where an earlier release has not said it
+  std::optional<std::string> ulid{};  ///< empty if an earlier release did not store it
   bool operator==(const ExactRun&) const = default;
 };
 
@@ -95,8 +95,8 @@ struct RunFamily {
   bool operator==(const RunFamily&) const = default;
 };
 
-/// What did not go straight on.
-struct RunTrouble {
+/// Error, cancel and cleanup state.
+struct RunControl {
   std::optional<RunState> ending{};      ///< what the run ends as
   std::optional<std::string> cleanup{};  ///< what is being undone or finished
   std::optional<std::string> error{};
@@ -106,7 +106,7 @@ struct RunTrouble {
   std::optional<std::string> cancel{};  ///< somebody's reason
   std::optional<std::string> retry{};   ///< the step at which it is to go on
   bool pause = false;
-  bool operator==(const RunTrouble&) const = default;
+  bool operator==(const RunControl&) const = default;
 };
 
 /// JSON text that was checked when it came in, so that it is not checked again each time it is written.
@@ -123,23 +123,23 @@ struct Codec<CheckedJson> {
 };
 
 /// The completion of a claimed step that was taken last: a repeat of it is answered like the first.
-struct TakenCompletion {
+struct LastCompletion {
   std::int64_t number = 0;    ///< of the lease
   std::uint32_t attempt = 0;  ///< of the lease
   std::string content;        ///< what a repeat is equal in
-  bool operator==(const TakenCompletion&) const = default;
+  bool operator==(const LastCompletion&) const = default;
 };
 
 /// What is stored of a run.
 struct RunData {
-  std::string run;  ///< ULID
+  std::string ulid;
   CheckedJson request{};
   CheckedJson response{};  ///< as the last step that was done has left it
   std::string step;        ///< the present one, or the next
   std::optional<RunPlan> plan{};
   std::optional<RunFamily> family{};
-  std::optional<RunTrouble> trouble{};
-  std::optional<TakenCompletion> completion{};
+  std::optional<RunControl> control{};
+  std::optional<LastCompletion> completion{};
   bool operator==(const RunData&) const = default;
 };
 
@@ -161,7 +161,7 @@ struct RunOptions {
 struct Run {
   std::string flow;
   std::string id;
-  std::string run;  ///< ULID
+  std::string ulid;
   RunState state = RunState::fresh;
   std::string status;  ///< more exactly than the state: queued, offered, retrying, cancelling, …
   bool finished = false;

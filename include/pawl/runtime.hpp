@@ -6,7 +6,7 @@
 ///
 ///     pawl::ThreadRuntime runtime;
 ///     auto lane = runtime.open_lane("decide");                 // tasks run one after the other
-///     auto workers = runtime.open_workers("io", {.threads = 4});  // blocking jobs run beside each other
+///     auto workers = runtime.open_thread_pool("io", {.threads = 4});  // blocking jobs run beside each other
 ///     pawl::Gate done;
 ///     lane->post([&] {
 ///       (void)workers->submit([&](std::stop_token) { fetch(); done.open(); });
@@ -83,17 +83,17 @@ class Lane {
 
 /// A bounded pool of threads for jobs that block. Thread-safe. Destroying it asks every job to stop, drops
 /// those that have not begun and waits for those that have.
-class Workers {
+class ThreadPool {
  public:
   struct Options {
     std::size_t threads = 4;   ///< jobs that run at the same time; at least 1
     std::size_t queue = 1024;  ///< jobs that may wait beyond those; the next is refused with `overloaded`
   };
 
-  Workers() = default;
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
-  virtual ~Workers() = default;
+  ThreadPool() = default;
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+  virtual ~ThreadPool() = default;
 
   /// Queues a job. The returned source asks this one job to stop; dropping it has no effect. An exception
   /// that leaves the job ends the process: catch inside the job. Errors: `overloaded`, `stopped`.
@@ -116,7 +116,7 @@ class Runtime {
   virtual std::uint64_t random() = 0;
 
   virtual std::unique_ptr<Lane> open_lane(std::string name) = 0;
-  virtual std::unique_ptr<Workers> open_workers(std::string name, Workers::Options options) = 0;
+  virtual std::unique_ptr<ThreadPool> open_thread_pool(std::string name, ThreadPool::Options options) = 0;
 
   /// Blocks the caller (a job or a thread outside; never a lane task) until the gate is open. With a timeout:
   /// false when it passed first.
@@ -127,7 +127,7 @@ class Runtime {
   virtual bool fault(std::string_view point) = 0;
 };
 
-/// The production runtime: a thread per lane, a pool per `Workers`, the system's clocks, a generator seeded
+/// The production runtime: a thread per lane, a pool per `ThreadPool`, the system's clocks, a generator seeded
 /// from the system's random source (not for secrets). Threads bear the names of their lanes and workers.
 /// Thread-safe.
 class ThreadRuntime final : public Runtime {
@@ -139,7 +139,7 @@ class ThreadRuntime final : public Runtime {
   Instant instant() override;
   std::uint64_t random() override;
   std::unique_ptr<Lane> open_lane(std::string name) override;
-  std::unique_ptr<Workers> open_workers(std::string name, Workers::Options options) override;
+  std::unique_ptr<ThreadPool> open_thread_pool(std::string name, ThreadPool::Options options) override;
   bool wait(Gate& gate, std::optional<Duration> timeout = std::nullopt) override;
   bool fault(std::string_view) override { return false; }
 

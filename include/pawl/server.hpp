@@ -54,7 +54,7 @@ struct HttpLimits {
 struct ServerOptions {
   std::string listen = "127.0.0.1:7420";  ///< ADDRESS:PORT; port 0 takes any that is free
   std::size_t threads = 2;                ///< for I/O
-  std::size_t workers = 4;                ///< for handlers that block
+  std::size_t handler_threads = 4;        ///< for handlers that block
   HttpLimits limits{};
   std::string certificate{};  ///< PEM file; with `key`: TLS
   std::string key{};

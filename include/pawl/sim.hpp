@@ -117,7 +117,7 @@ class Process final : public Runtime {
   Instant instant() override;
   std::uint64_t random() override;
   std::unique_ptr<Lane> open_lane(std::string name) override;
-  std::unique_ptr<Workers> open_workers(std::string name, Workers::Options options) override;
+  std::unique_ptr<ThreadPool> open_thread_pool(std::string name, ThreadPool::Options options) override;
 
   /// In a job: others run until the gate is open. Outside any task: runs the simulation until it is. Throws
   /// `Stuck` when that can never be, `Crashed` when the process crashes meanwhile.

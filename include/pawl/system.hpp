@@ -38,7 +38,7 @@ class Flows;
 struct Setting {
   std::string name;         ///< "backend" for `images.backend`
   std::string type;         ///< what it may be, for people
-  std::string otherwise;    ///< its default, as YAML
+  std::string default_value;    ///< its default, as YAML
   std::string description;  ///< one line
   /// Takes the value as text. An error's message says what would be right.
   std::function<Result<void>(std::string_view text)> set;
@@ -87,7 +87,7 @@ struct Page {
 };
 
 /// Where a system finds itself when the server starts.
-struct SystemPlace {
+struct SystemContext {
   std::string data;   ///< the server's directory; a system may make one of its own name below it
   bool demo = false;  ///< people look at it for the first time: something to see is welcome
   Logger log{};
@@ -112,7 +112,7 @@ class System {
   /// Its keys of the configuration; set before anything else is called.
   virtual std::vector<Setting> settings() { return {}; }
   /// An error ends the start of the server.
-  virtual Result<void> prepare(const SystemPlace&) { return {}; }
+  virtual Result<void> prepare(const SystemContext&) { return {}; }
   /// Its flows. They are there until the system is destroyed; from `start` to `stop` it may start runs.
   virtual void add_flows(Flows&) {}
   virtual void add_machines(Machines&) {}

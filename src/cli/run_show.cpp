@@ -99,7 +99,7 @@ void show_runs(JsonValue page) {
 void show_run(JsonValue run) {
   run_line("flow", text_of(run, "flow"));
   run_line("id", text_of(run, "id"), Style::key);
-  run_line("run", text_of(run, "run"));
+  run_line("ulid", text_of(run, "ulid"));
   run_line("state", state_text(run), run_style(run));
   const auto attempt = attempt_text(run);
   run_line("step", text_of(run, "step") + (attempt.empty() ? "" : fmt::format(" (attempt {})", attempt)));

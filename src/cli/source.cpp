@@ -14,10 +14,10 @@ namespace {
 
 constexpr const char* kDefaultUrl = "http://127.0.0.1:7420";
 
-std::string or_environment(const std::string& given, const char* name, const char* otherwise) {
+std::string or_environment(const std::string& given, const char* name, const char* default_value) {
   if (!given.empty()) return given;
   const char* text = std::getenv(name);
-  return text != nullptr && *text != '\0' ? text : otherwise;
+  return text != nullptr && *text != '\0' ? text : default_value;
 }
 
 }  // namespace

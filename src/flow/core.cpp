@@ -166,11 +166,11 @@ Result<FlowsCore::Prepared> FlowsCore::prepare(const FlowDefinition& flow, std::
   Prepared made;
   {
     const std::lock_guard lock(ids_mutex_);
-    made.data.run = ids_.next(runtime_.now()).to_string();
+    made.data.ulid = ids_.next(runtime_.now()).to_string();
   }
   if (!options.request_id.empty()) made.content = content_of(flow, request, options);
   made.id = !options.id.empty()          ? std::move(options.id)
-            : options.request_id.empty() ? made.data.run
+            : options.request_id.empty() ? made.data.ulid
                                          : id_of_request(options.request_id);
   made.request_id = std::move(options.request_id);
   made.data.request = Json{std::move(request)};
@@ -198,10 +198,10 @@ Result<FlowsCore::Prepared> FlowsCore::prepare(const FlowDefinition& flow, std::
 /// the one that was to begin. Shown is what became of it, unless its id is that of a later one by now.
 Run FlowsCore::to_started(const Instance& instance, const std::string& begun) const {
   auto first = to_run(instance);
-  if (first.run == begun) return first;
+  if (first.ulid == begun) return first;
   first.attached = true;
   auto present = get(first.flow, first.id);
-  if (!present || present->run != first.run) return first;
+  if (!present || present->ulid != first.ulid) return first;
   present->attached = true;
   return *std::move(present);
 }
@@ -221,7 +221,7 @@ void FlowsCore::begin(const std::string& flow, Prepared prepared,
   (*engine)->submit(std::move(transaction),
                     [core = shared_from_this(), flow, id = std::move(id), data = std::move(data), tagged,
                      done = std::move(done)](auto outcome) mutable {
-                      if (outcome && tagged) return done(core->to_started(outcome->front(), data.run));
+                      if (outcome && tagged) return done(core->to_started(outcome->front(), data.ulid));
                       if (outcome) return done(core->to_run(outcome->front(), std::move(data)));
                       if (outcome.error().code() != Code::duplicate_instance)
                         return done(fail(std::move(outcome).error()));

@@ -23,7 +23,7 @@ namespace pawl {
 
 /// How far a step is.
 struct Progress {
-  std::string_view run;
+  std::string_view run_ulid;
   std::string_view step;
   double fraction = 0;
   std::string_view text;
@@ -38,7 +38,7 @@ std::vector<RunSpan> to_spans(const std::vector<LogEvent>& events, const Run& ru
 struct StepAsked {
   std::vector<ExactRun> children{};
   std::vector<Sql> sql{};
-  std::optional<TakenCompletion> completion{};
+  std::optional<LastCompletion> completion{};
 };
 
 /// `cancelled` is how the engine tells that a step has stopped because it was asked to. A step that returns

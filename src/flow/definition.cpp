@@ -25,7 +25,7 @@ Result<void> check_name(std::string_view what, std::string_view name) {
 std::optional<std::size_t> FlowDefinition::find(std::string_view step) const {
   const auto place = std::ranges::find(steps, step, &StepDefinition::name);
   if (place != steps.end()) return static_cast<std::size_t>(place - steps.begin());
-  const auto former = std::ranges::find(former_steps, step, &Former::name);
+  const auto former = std::ranges::find(former_steps, step, &RenamedStep::name);
   return former == former_steps.end() || former->at == step ? std::nullopt : find(former->at);
 }
 

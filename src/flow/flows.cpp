@@ -63,7 +63,7 @@ Result<Run> Flows::find(std::string_view ulid) const {
       for (const auto& instance : page.instances) {
         if (instance.data.find(text) == std::string::npos) continue;
         auto run = core_->to_run(instance);
-        if (run.run == text) return run;
+        if (run.ulid == text) return run;
       }
       query.cursor = page.next;
     } while (!query.cursor.empty());
@@ -226,7 +226,7 @@ void Flows::claim(std::string_view flow, std::vector<std::string> steps, Duratio
                      auto data = decode<RunData>(work.data);
                      if (!data) return done(fail(std::move(data).error()));
                      done(ClaimedStep{.lease = work.lease,
-                                      .run = std::move(data->run),
+                                      .run_ulid = std::move(data->ulid),
                                       .step = work.work,
                                       .request = std::move(data->request.text),
                                       .response = std::move(data->response.text),
@@ -241,7 +241,7 @@ void Flows::heartbeat(const Lease& lease, std::optional<double> progress, std::s
   if (!engine) return done(fail(engine.error()));
   if (progress) {
     if (const auto run = core_->get(lease.machine, lease.key))
-      note_progress(**engine, run->flow, run->id, {run->run, run->step, *progress, text});
+      note_progress(**engine, run->flow, run->id, {run->ulid, run->step, *progress, text});
   }
   (*engine)->heartbeat(lease, std::move(done));
 }
@@ -249,7 +249,7 @@ void Flows::heartbeat(const Lease& lease, std::optional<double> progress, std::s
 namespace {
 
 /// What a repeat of a completion is equal in.
-TakenCompletion to_taken(const Lease& lease, const RemoteOutcome& result) {
+LastCompletion to_taken(const Lease& lease, const RemoteOutcome& result) {
   const auto& outcome = result.outcome;
   JsonWriter out;
   out.begin_array().integer(static_cast<std::int64_t>(outcome.kind()));

@@ -25,7 +25,7 @@ const Upstream* upstream_of(const RunData& data) {
 
 bool has_same_id(const ExactRun& a, const ExactRun& b) { return a.flow == b.flow && a.id == b.id; }
 bool is_same(const ExactRun& a, const ExactRun& b) {
-  return a.run && b.run ? *a.run == *b.run : has_same_id(a, b);
+  return a.ulid && b.ulid ? *a.ulid == *b.ulid : has_same_id(a, b);
 }
 
 /// Sends an event of this machine to a run of whatever flow.
@@ -38,9 +38,9 @@ void tell(const std::string& flow, const std::string& id, const E& event, Effect
 
 }  // namespace
 
-RunTrouble& trouble(RunData& data) {
-  if (!data.trouble) data.trouble.emplace();
-  return *data.trouble;
+RunControl& control_of(RunData& data) {
+  if (!data.control) data.control.emplace();
+  return *data.control;
 }
 
 RunFamily& family(RunData& data) {
@@ -66,7 +66,7 @@ bool would_satisfy(const RunData& data, const UpstreamEnded& ended) {
 }
 
 bool is_for_another(const RunData& data, const UpstreamEnded& ended) {
-  if (ended.dependent) return *ended.dependent != data.run;
+  if (ended.dependent) return *ended.dependent != data.ulid;
   // Told by an earlier release. The flow may have another name by now, so that the id alone decides.
   const auto* upstream = upstream_of(data);
   return upstream == nullptr || upstream->run.id != ended.run.id;
@@ -101,12 +101,12 @@ void run_step(RunData& data, Effects& effects) {
 
 /// Others may go on meanwhile.
 void hold(RunData& data, Effects& effects) {
-  trouble(data).pause = false;
+  control_of(data).pause = false;
   effects.leave_queue();
 }
 
 void retry(RunData& data, Effects& effects) {
-  auto& wanted = trouble(data);
+  auto& wanted = control_of(data);
   wanted.rewinds.try_emplace(data.step, 0);
   data.step = *wanted.retry;
   wanted.retry.reset();
@@ -116,7 +116,7 @@ void retry(RunData& data, Effects& effects) {
 }
 
 void cancel(RunData& data, std::string reason, bool begun, Effects& effects) {
-  auto& why = trouble(data);
+  auto& why = control_of(data);
   why.ending = RunState::cancelled;
   why.error = std::move(reason);
   why.cancel.reset();
@@ -126,7 +126,7 @@ void cancel(RunData& data, std::string reason, bool begun, Effects& effects) {
 }
 
 void clean_up(RunData& data, const std::string& next, Effects& effects) {
-  trouble(data).cleanup = next;
+  control_of(data).cleanup = next;
   effects.work(next, Begin{});
 }
 
@@ -134,9 +134,9 @@ void tell_end(const RunData& data, RunState state, Effects& effects) {
   if (!data.family) return;
   const RunRef self{std::string(effects.machine()), std::string(effects.key())};
   if (const auto& parent = data.family->parent)
-    tell(parent->flow, parent->id, ChildEnded{{self.flow, self.id, data.run}, state}, effects);
+    tell(parent->flow, parent->id, ChildEnded{{self.flow, self.id, data.ulid}, state}, effects);
   for (const auto& dependent : data.family->dependents) {
-    tell(dependent.flow, dependent.id, UpstreamEnded{self, state, data.response, dependent.run}, effects);
+    tell(dependent.flow, dependent.id, UpstreamEnded{self, state, data.response, dependent.ulid}, effects);
   }
 }
 
@@ -175,7 +175,7 @@ void note_done(RunData& data, const StepDone& done) {
 
 void note_rewound(RunData& data, const StepRewound& step) {
   keep_result(data, step);
-  auto& why = trouble(data);
+  auto& why = control_of(data);
   ++why.rewinds[step.step];
   why.error = step.reason;
   data.step = step.next;
@@ -196,14 +196,14 @@ void note_dependent(RunData& data, const ExactRun& dependent) {
 
 void note_end(RunData& data, const StepEnded& end) {
   keep_result(data, end);
-  auto& why = trouble(data);
+  auto& why = control_of(data);
   why.ending = end.ending;
   why.error = end.reason;
   why.kind = end.kind;
 }
 
 void note_cleaned(RunData& data, const CleanedUp& cleaned) {
-  if (cleaned.error) trouble(data).cleanup_errors.push_back(*cleaned.error);
+  if (cleaned.error) control_of(data).cleanup_errors.push_back(*cleaned.error);
 }
 
 }  // namespace flow_machine::detail

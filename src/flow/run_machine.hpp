@@ -48,14 +48,14 @@ struct StepDone {
   std::optional<Json> response{};
   std::vector<ExactRun> children{};  ///< to be waited for
   bool closes = false;               ///< every step is done, and `next` is a finalizer
-  std::optional<TakenCompletion> completion{};
+  std::optional<LastCompletion> completion{};
 };
 struct StepRewound {
   std::string step;
   std::string next;
   std::optional<Json> response{};
   std::string reason;
-  std::optional<TakenCompletion> completion{};
+  std::optional<LastCompletion> completion{};
 };
 /// The run ends as `ending`: at once, or, where `next` is kPlan, when everything is undone and finished.
 struct StepEnded {
@@ -65,7 +65,7 @@ struct StepEnded {
   std::optional<Json> response{};
   std::string reason;
   std::optional<FailureKind> kind{};
-  std::optional<TakenCompletion> completion{};
+  std::optional<LastCompletion> completion{};
 };
 /// The step does not run any more, as was asked for.
 struct StepStopped {
@@ -90,7 +90,7 @@ struct Retry {
 
 namespace detail {
 
-RunTrouble& trouble(RunData& data);
+RunControl& control_of(RunData& data);
 RunFamily& family(RunData& data);
 
 void delay(RunData& data, Effects& effects);
@@ -126,11 +126,11 @@ bool would_satisfy(const RunData& data, const UpstreamEnded& upstream);
 bool is_for_another(const RunData& data, const UpstreamEnded& upstream);
 std::string unsatisfied_reason(const RunData& data);
 
-inline bool is_cancelled(const RunData& data) { return data.trouble && data.trouble->cancel; }
-inline bool is_to_pause(const RunData& data) { return data.trouble && data.trouble->pause; }
-inline bool is_to_retry(const RunData& data) { return data.trouble && data.trouble->retry; }
+inline bool is_cancelled(const RunData& data) { return data.control && data.control->cancel; }
+inline bool is_to_pause(const RunData& data) { return data.control && data.control->pause; }
+inline bool is_to_retry(const RunData& data) { return data.control && data.control->retry; }
 inline bool ends_as(const RunData& data, RunState state) {
-  return data.trouble && data.trouble->ending == state;
+  return data.control && data.control->ending == state;
 }
 
 /// Goes on at the step that somebody has chosen.
@@ -202,7 +202,7 @@ inline constexpr auto run =
         .on<StepDone>(running, closing, when([](const RunData& data) { return detail::is_cancelled(data); }),
                       [](RunData& data, const StepDone& done, Effects& effects) {
                         detail::keep_result(data, done);
-                        detail::cancel(data, *data.trouble->cancel, true, effects);
+                        detail::cancel(data, *data.control->cancel, true, effects);
                       })
         .on<StepDone>(running, running, when([](const RunData& data) { return detail::is_to_retry(data); }),
                       [](RunData& data, const StepDone& done, Effects& effects) {
@@ -216,7 +216,7 @@ inline constexpr auto run =
                       when([](const RunData&, const StepDone& step) { return step.closes; }),
                       [](RunData& data, const StepDone& step, Effects& effects) {
                         detail::keep_result(data, step);
-                        detail::trouble(data).ending = RunState::done;
+                        detail::control_of(data).ending = RunState::done;
                         detail::clean_up(data, step.next, effects);
                       })
         .on<StepDone>(running, paused, when([](const RunData& data) { return detail::is_to_pause(data); }),
@@ -244,7 +244,7 @@ inline constexpr auto run =
                          when([](const RunData& data) { return detail::is_cancelled(data); }),
                          [](RunData& data, const StepRewound& step, Effects& effects) {
                            detail::keep_result(data, step);
-                           detail::cancel(data, *data.trouble->cancel, true, effects);
+                           detail::cancel(data, *data.control->cancel, true, effects);
                          })
         .on<StepRewound>(running, running,
                          when([](const RunData& data) { return detail::is_to_retry(data); }),
@@ -266,7 +266,7 @@ inline constexpr auto run =
         .on<StepEnded>(running, closing, when([](const RunData& data) { return detail::is_cancelled(data); }),
                        [](RunData& data, const StepEnded& step, Effects& effects) {
                          detail::keep_result(data, step);
-                         detail::cancel(data, *data.trouble->cancel, true, effects);
+                         detail::cancel(data, *data.control->cancel, true, effects);
                        })
         .on<StepEnded>(running, running, when([](const RunData& data) { return detail::is_to_retry(data); }),
                        [](RunData& data, const StepEnded& step, Effects& effects) {
@@ -289,7 +289,7 @@ inline constexpr auto run =
         .on<StepStopped>(running, closing,
                          when([](const RunData& data) { return detail::is_cancelled(data); }),
                          [](RunData& data, const StepStopped&, Effects& effects) {
-                           detail::cancel(data, *data.trouble->cancel, true, effects);
+                           detail::cancel(data, *data.control->cancel, true, effects);
                          })
         .on<StepStopped>(
             running, running, when([](const RunData& data) { return detail::is_to_retry(data); }),
@@ -326,7 +326,7 @@ inline constexpr auto run =
                     })
         .stay<Cancel>(running,
                       [](RunData& data, const Cancel& cancel, Effects& effects) {
-                        detail::trouble(data).cancel = cancel.reason;
+                        detail::control_of(data).cancel = cancel.reason;
                         effects.stop_work(data.step);
                       })
         .on<Pause>(from(delayed, waiting, joining), paused,
@@ -336,7 +336,7 @@ inline constexpr auto run =
                    })
         .stay<Pause>(running,
                      [](RunData& data, const Pause&, Effects& effects) {
-                       detail::trouble(data).pause = true;
+                       detail::control_of(data).pause = true;
                        effects.withdraw_work(data.step);
                      })
         .on<Resume>(paused, delayed, when([](const RunData& data) { return detail::is_delayed(data); }),
@@ -352,18 +352,18 @@ inline constexpr auto run =
         .on<Resume>(paused, running,
                     [](RunData& data, const Resume&, Effects& effects) { detail::run_step(data, effects); })
         .stay<Resume>(running, when([](const RunData& data) { return detail::is_to_pause(data); }),
-                      [](RunData& data) { data.trouble->pause = false; })
+                      [](RunData& data) { data.control->pause = false; })
         .stay<Retry>(from(delayed, waiting, paused),
                      [](RunData& data, const Retry& again) { data.step = again.step; })
         .on<Retry>(joining, running,
                    [](RunData& data, const Retry& again, Effects& effects) {
-                     detail::trouble(data).retry = again.step;
+                     detail::control_of(data).retry = again.step;
                      detail::enter_queue(data, effects);
                      detail::retry(data, effects);
                    })
         .stay<Retry>(running,
                      [](RunData& data, const Retry& again, Effects& effects) {
-                       detail::trouble(data).retry = again.step;
+                       detail::control_of(data).retry = again.step;
                        effects.stop_work(data.step);
                      })
 

@@ -32,9 +32,9 @@ std::string after_the_end(const FlowDefinition& flow) {
 
 /// How often a step has sent the run back.
 std::uint32_t rewinds_of(const RunData& data, const std::string& step) {
-  if (!data.trouble) return 0;
-  const auto found = data.trouble->rewinds.find(step);
-  return found == data.trouble->rewinds.end() ? 0 : found->second;
+  if (!data.control) return 0;
+  const auto found = data.control->rewinds.find(step);
+  return found == data.control->rewinds.end() ? 0 : found->second;
 }
 
 /// What there is to clean up below a step, from there on; empty: nothing.
@@ -53,10 +53,10 @@ std::string next_finalizer(const FlowDefinition& flow, std::size_t step) {
 /// The first thing to clean up in a run that ends as its data says. Undone is every step that may have done
 /// something: those before the present one, itself if it has begun, and those that once sent the run back.
 std::string first_cleanup(const FlowDefinition& flow, const RunData& data, bool begun) {
-  const auto ending = data.trouble ? data.trouble->ending : std::nullopt;
+  const auto ending = data.control ? data.control->ending : std::nullopt;
   if (ending == RunState::done || ending == RunState::handed_off) return cleanup_below(flow, 0);
   std::size_t above = flow.find(data.step).value_or(0) + (begun ? 1 : 0);
-  for (const auto& [name, count] : data.trouble->rewinds) {
+  for (const auto& [name, count] : data.control->rewinds) {
     if (const auto step = flow.find(name)) above = std::max(above, *step + 1);
   }
   return cleanup_below(flow, above);
@@ -70,13 +70,13 @@ class RunningStep final : public Step {
         context_(context),
         flow_(context.machine),
         id_(context.key),
-        run_(data.run),
+        run_ulid_(data.ulid),
         name_(name),
         known_(data.family ? data.family->children.size() : 0) {}
 
   const std::string& flow() const override { return flow_; }
   const std::string& id() const override { return id_; }
-  const std::string& run() const override { return run_; }
+  const std::string& run_ulid() const override { return run_ulid_; }
   const std::string& name() const override { return name_; }
   std::uint32_t attempt() const override { return context_.attempt; }
   std::stop_token stop() const override { return context_.stop; }
@@ -85,7 +85,7 @@ class RunningStep final : public Step {
 
   void progress(double fraction, std::string_view text) override {
     const auto engine = core_.engine(context_.stop);
-    if (engine) note_progress(**engine, flow_, id_, {run_, name_, fraction, text});
+    if (engine) note_progress(**engine, flow_, id_, {run_ulid_, name_, fraction, text});
   }
 
   Result<Run> start_child(std::string_view flow, const std::string& request, RunOptions options) override {
@@ -106,7 +106,7 @@ class RunningStep final : public Step {
     prepared.request_id = "child/" + InstanceId{digest16(starting)}.to_string();
     prepared.content.clear();
     auto begun = core_.begin_and_wait(definition->name, std::move(prepared));
-    if (begun) asked_.children.push_back({begun->flow, begun->id, begun->run});
+    if (begun) asked_.children.push_back({begun->flow, begun->id, begun->ulid});
     return begun;
   }
   Result<Run> get(std::string_view flow, std::string_view id) override {
@@ -127,7 +127,7 @@ class RunningStep final : public Step {
   const WorkContext& context_;
   std::string flow_;
   std::string id_;
-  std::string run_;
+  std::string run_ulid_;
   const std::string& name_;
   std::size_t known_;
   StepAsked asked_;
@@ -159,7 +159,7 @@ Result<Reply> clean(FlowsCore& core, const WorkContext& context, const FlowDefin
 
 void note_progress(Engine& engine, std::string_view flow, std::string_view id, const Progress& progress) {
   JsonWriter out;
-  out.begin_object().key("run").string(progress.run).key("step").string(progress.step);
+  out.begin_object().key("run_ulid").string(progress.run_ulid).key("step").string(progress.step);
   out.key("fraction")
       .number(std::isfinite(progress.fraction) ? std::clamp(progress.fraction, 0.0, 1.0) : 0.0);
   out.key("text").string(progress.text.substr(0, 200)).end_object();
@@ -327,13 +327,13 @@ Result<Reply> FlowsCore::watch(const WorkContext& context) {
     const auto upstream = get(after.flow, after.id);
     if (!upstream && upstream.error().code() != Code::unknown_instance) return fail(upstream.error());
     // Forgotten: nobody knows any more how it ended.
-    if (!upstream) return reply(UpstreamEnded{after, RunState::cancelled, {}, data.run});
+    if (!upstream) return reply(UpstreamEnded{after, RunState::cancelled, {}, data.ulid});
     if (!upstream->finished) return std::nullopt;
-    return reply(UpstreamEnded{after, upstream->state, Json{upstream->response}, data.run});
+    return reply(UpstreamEnded{after, upstream->state, Json{upstream->response}, data.ulid});
   };
   PAWL_TRY(auto before, ended());
   if (before) return *std::move(before);
-  const Watch watch{{std::string(context.machine), std::string(context.key), data.run}};
+  const Watch watch{{std::string(context.machine), std::string(context.key), data.ulid}};
   auto told = engine->commit(Transaction{}.send<run>(after.id, watch, {.machine = after.flow}));
   if (told) return no_reply();
   // It may have ended meanwhile.

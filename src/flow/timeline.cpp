@@ -84,7 +84,7 @@ class Reader {
     if (event.event == "StepDone" || event.event == "CleanedUp") return "done";
     if (event.event == "StepRewound") return "rewound";
     if (event.event == "StepStopped" || goes_on(event)) return "stopped";
-    const auto ending = data && data->trouble ? data->trouble->ending : std::nullopt;
+    const auto ending = data && data->control ? data->control->ending : std::nullopt;
     return ending ? std::string(enum_name(*ending)) : event.state;
   }
 
@@ -97,7 +97,7 @@ class Reader {
       if (asked_) open(Kind::attempt, step_, *asked_, 1);
       const bool bad = (event.event == "StepEnded" && !goes_on(event)) || event.event == "StepRewound";
       close(event.at, outcome_of(event, data),
-            bad && data && data->trouble ? data->trouble->error.value_or("") : std::string());
+            bad && data && data->control ? data->control->error.value_or("") : std::string());
     }
     close(event.at, "");
     state_ = event.state;
@@ -106,7 +106,7 @@ class Reader {
       return;
     }
     step_ = data->step;
-    if (event.state == "closing" && data->trouble) step_ = data->trouble->cleanup.value_or("");
+    if (event.state == "closing" && data->control) step_ = data->control->cleanup.value_or("");
     if (event.state == "running" || (event.state == "closing" && !step_.empty())) asked_ = event.at;
     if (event.state == "delayed") open(Kind::delay, {}, event.at);
     if (event.state == "waiting") open(Kind::wait, {}, event.at);

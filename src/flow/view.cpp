@@ -11,9 +11,9 @@ namespace {
 /// More exactly than the state what a run is doing, or what it waits for.
 std::string status_of(const Instance& instance, const RunData& data, const FlowDefinition* flow) {
   if (instance.state != enum_name(RunState::running)) return instance.state;
-  if (data.trouble && data.trouble->cancel) return "cancelling";
-  if (data.trouble && data.trouble->retry) return "restarting";
-  if (data.trouble && data.trouble->pause) return "pausing";
+  if (data.control && data.control->cancel) return "cancelling";
+  if (data.control && data.control->retry) return "restarting";
+  if (data.control && data.control->pause) return "pausing";
   if (instance.queue && !instance.queue->admitted) return "queued";
   if (instance.work.empty()) return instance.state;
   const auto& work = instance.work.front();
@@ -50,12 +50,12 @@ Run FlowsCore::to_run(const Instance& instance, RunData data) const {
     run.attempt = instance.work.front().attempt;
     run.next_attempt = instance.work.front().not_before;
   }
-  if (data.trouble) {
-    run.error = data.trouble->error.value_or("");
-    run.kind = data.trouble->kind;
-    run.cleanup_errors = std::move(data.trouble->cleanup_errors);
+  if (data.control) {
+    run.error = data.control->error.value_or("");
+    run.kind = data.control->kind;
+    run.cleanup_errors = std::move(data.control->cleanup_errors);
   }
-  run.run = std::move(data.run);
+  run.ulid = std::move(data.ulid);
   run.step = std::move(data.step);
   run.request = std::move(data.request.text);
   run.response = std::move(data.response.text);
@@ -74,7 +74,7 @@ void add_progress(Run& run, const std::map<std::string, std::string>& ephemerals
     return value ? value->as_string().value_or("") : std::string_view{};
   };
   // What an earlier run or step has left behind says nothing of this one.
-  if (text("run") != run.run || text("step") != run.step) return;
+  if (text("run_ulid") != run.ulid || text("step") != run.step) return;
   if (const auto fraction = document->root().find("fraction")) run.progress = fraction->as_number();
   run.progress_text = text("text");
 }

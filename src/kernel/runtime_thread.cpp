@@ -45,8 +45,8 @@ std::unique_ptr<Lane> ThreadRuntime::open_lane(std::string name) {
   return std::make_unique<detail::ThreadLane>(std::move(name));
 }
 
-std::unique_ptr<Workers> ThreadRuntime::open_workers(std::string name, Workers::Options options) {
-  return std::make_unique<detail::ThreadWorkers>(std::move(name), options);
+std::unique_ptr<ThreadPool> ThreadRuntime::open_thread_pool(std::string name, ThreadPool::Options options) {
+  return std::make_unique<detail::OsThreadPool>(std::move(name), options);
 }
 
 bool ThreadRuntime::wait(Gate& gate, std::optional<Duration> timeout) {

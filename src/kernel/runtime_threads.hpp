@@ -52,10 +52,10 @@ class ThreadLane final : public Lane {
 };
 
 /// Threads start when a job finds none idle, up to the limit, and stay until the end.
-class ThreadWorkers final : public Workers {
+class OsThreadPool final : public ThreadPool {
  public:
-  ThreadWorkers(std::string name, Options options);
-  ~ThreadWorkers() override;
+  OsThreadPool(std::string name, Options options);
+  ~OsThreadPool() override;
 
   Result<std::stop_source> submit(Job job) override;
   void resize(std::size_t threads) override;

@@ -6,12 +6,12 @@
 
 namespace pawl::detail {
 
-ThreadWorkers::ThreadWorkers(std::string name, Options options)
+OsThreadPool::OsThreadPool(std::string name, Options options)
     : name_(std::move(name)), most_queued_(options.queue), most_busy_(options.threads) {
   PAWL_ASSERT(options.threads > 0, "workers have at least one thread", name_);
 }
 
-ThreadWorkers::~ThreadWorkers() {
+OsThreadPool::~OsThreadPool() {
   std::deque<Entry> dropped;
   std::vector<std::stop_source> running;
   {
@@ -31,7 +31,7 @@ ThreadWorkers::~ThreadWorkers() {
   }
 }
 
-Result<std::stop_source> ThreadWorkers::submit(Job job) {
+Result<std::stop_source> OsThreadPool::submit(Job job) {
   const std::lock_guard lock(mutex_);
   if (stopping_) {
     return fail(Code::stopped, "the workers are being destroyed and take no new job", {{"workers", name_}});
@@ -53,7 +53,7 @@ Result<std::stop_source> ThreadWorkers::submit(Job job) {
   return stop;
 }
 
-void ThreadWorkers::resize(std::size_t threads) {
+void OsThreadPool::resize(std::size_t threads) {
   PAWL_ASSERT(threads > 0, "workers have at least one thread", name_);
   const std::lock_guard lock(mutex_);
   most_busy_ = threads;
@@ -63,12 +63,12 @@ void ThreadWorkers::resize(std::size_t threads) {
   wake_.notify_all();
 }
 
-void ThreadWorkers::start_thread() {
+void OsThreadPool::start_thread() {
   running_.emplace_back(std::nostopstate);
   threads_.emplace_back([this, index = threads_.size()] { run(index); });
 }
 
-void ThreadWorkers::run(std::size_t index) {
+void OsThreadPool::run(std::size_t index) {
   name_this_thread(fmt::format("{}-{}", name_, index));
   std::unique_lock lock(mutex_);
   for (;;) {

@@ -115,7 +115,7 @@ void Core::gather() {
         candidates_.push_back({lane, nullptr, true});
       }
     }
-    for (SimWorkers* workers : node->workers) {
+    for (SimThreadPool* workers : node->workers) {
       for (const auto& job : workers->running_) {
         if (can_go_on(*job)) candidates_.push_back({nullptr, job.get(), false});
       }
@@ -144,7 +144,7 @@ std::optional<Duration> Core::next_deadline() const {
       if (lane->busy_) continue;
       if (const auto deadline = lane->timers_.next()) consider(node->reaches(*deadline));
     }
-    for (const SimWorkers* workers : node->workers) {
+    for (const SimThreadPool* workers : node->workers) {
       for (const auto& job : workers->running_) {
         if (job->parked && job->deadline) consider(node->reaches(*job->deadline));
       }

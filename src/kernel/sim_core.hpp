@@ -23,7 +23,7 @@
 namespace pawl::sim::detail {
 
 class SimLane;
-class SimWorkers;
+class SimThreadPool;
 
 /// The state of a process.
 struct Node {
@@ -37,7 +37,7 @@ struct Node {
   bool dead = false;
   bool crashed_inline = false;    // below a caller outside any task, which learns of it when it waits
   std::vector<SimLane*> lanes{};  // in the order of opening
-  std::vector<SimWorkers*> workers{};
+  std::vector<SimThreadPool*> workers{};
 
   Instant instant() const;
   Time now() const;
@@ -67,7 +67,7 @@ class SimLane final : public Lane {
 
 /// A job from its submission to its end.
 struct SimJob {
-  SimWorkers& workers;
+  SimThreadPool& workers;
   std::uint64_t number;
   Job work;
   Duration ready_at;
@@ -78,14 +78,14 @@ struct SimJob {
   std::exception_ptr error{};
   // What a parked job waits for; with neither it only lets others go first.
   Gate* gate = nullptr;
-  const SimWorkers* drained = nullptr;
+  const SimThreadPool* drained = nullptr;
   std::optional<Instant> deadline{};
 };
 
-class SimWorkers final : public Workers {
+class SimThreadPool final : public ThreadPool {
  public:
-  SimWorkers(Node& node, std::string_view name, Options options);
-  ~SimWorkers() override;
+  SimThreadPool(Node& node, std::string_view name, Options options);
+  ~SimThreadPool() override;
 
   Result<std::stop_source> submit(Job job) override;
   void resize(std::size_t threads) override { options_.threads = threads; }
@@ -134,7 +134,7 @@ class Core {
   bool fault(Node& node, std::string_view name);
   void crash(Node& node, std::string_view where);
   /// Waits in a destructor until the workers' jobs have ended.
-  void drain(SimWorkers& workers);
+  void drain(SimThreadPool& workers);
   /// Crashes everything and throws.
   [[noreturn]] void stuck(std::string_view reason);
   [[noreturn]] void violated(std::string_view text);
@@ -185,7 +185,7 @@ class Core {
   std::exception_ptr resume(SimJob& job);
   void park();
   void let_others_go_first();
-  bool throw_or(const Node& node, bool otherwise) const;
+  bool throw_or(const Node& node, bool default_value) const;
   bool wait_in_job(Node& node, Gate& gate, std::optional<Instant> deadline);
   bool wait_outside(Node& node, Gate& gate, std::optional<Instant> deadline);
   std::optional<Fault::Kind> decide(const Point& point);

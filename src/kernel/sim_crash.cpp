@@ -24,9 +24,9 @@ bool Core::unwinding() const noexcept {
 }
 
 // For calls into a dead process: its own code must not go on; destructors and everybody else may not be hurt.
-bool Core::throw_or(const Node& node, bool otherwise) const {
+bool Core::throw_or(const Node& node, bool default_value) const {
   if (context_ != nullptr && &context_->node == &node && !unwinding()) throw Crashed{};
-  return otherwise;
+  return default_value;
 }
 
 bool Core::wait(Node& node, Gate& gate, std::optional<Duration> timeout) {
@@ -76,7 +76,7 @@ bool Core::wait_outside(Node& node, Gate& gate, std::optional<Instant> deadline)
   return false;
 }
 
-void Core::drain(SimWorkers& workers) {
+void Core::drain(SimThreadPool& workers) {
   const auto drained = [&] { return workers.running_.empty(); };
   if (context_ != nullptr && context_->job != nullptr && !workers.node_.dead && !drained()) {
     SimJob& job = *context_->job;
@@ -99,7 +99,7 @@ void Core::drain(SimWorkers& workers) {
 void Core::stuck(std::string_view reason) {
   auto details = std::string{};
   for (const Node* node : live_) {
-    for (const SimWorkers* workers : node->workers) {
+    for (const SimThreadPool* workers : node->workers) {
       for (const auto& job : workers->running_) {
         details += fmt::format("{} job {} waits for {}\n", workers->label_, job->number,
                                job->gate != nullptr ? "a gate" : "others");
@@ -180,14 +180,14 @@ void Core::kill(Node& node) {
     timers.push_back(lane->timers_.take_all());
   }
   jobs.reserve(node.workers.size());
-  for (SimWorkers* workers : node.workers) jobs.push_back(std::exchange(workers->queued_, {}));
+  for (SimThreadPool* workers : node.workers) jobs.push_back(std::exchange(workers->queued_, {}));
   unwind_jobs(node);
 }
 
 void Core::unwind_jobs(Node& node) {
   // What is unwound may destroy other workers, so the search begins anew each time.
   const auto next = [&]() -> SimJob* {
-    for (const SimWorkers* workers : node.workers) {
+    for (const SimThreadPool* workers : node.workers) {
       if (SimJob* job = find_parked(workers->running_)) return job;
     }
     return nullptr;

@@ -36,13 +36,13 @@ TimerId SimLane::after(Duration delay, Task task) {
 
 bool SimLane::cancel(TimerId timer) { return timers_.remove(timer).has_value(); }
 
-SimWorkers::SimWorkers(Node& node, std::string_view name, Options options)
+SimThreadPool::SimThreadPool(Node& node, std::string_view name, Options options)
     : node_(node), label_(fmt::format("{}/{}", node.label, name)), options_(options) {
   PAWL_ASSERT(options.threads > 0, "workers have at least one thread", label_);
   node_.workers.push_back(this);
 }
 
-SimWorkers::~SimWorkers() {
+SimThreadPool::~SimThreadPool() {
   stopping_ = true;
   const auto dropped = std::exchange(queued_, {});
   std::vector<std::stop_source> stops;
@@ -53,7 +53,7 @@ SimWorkers::~SimWorkers() {
   std::erase(node_.workers, this);
 }
 
-Result<std::stop_source> SimWorkers::submit(Job job) {
+Result<std::stop_source> SimThreadPool::submit(Job job) {
   if (stopping_ || node_.dead) {
     return fail(Code::stopped, "the workers are being destroyed and take no new job", {{"workers", label_}});
   }

@@ -65,8 +65,8 @@ std::unique_ptr<Lane> Process::open_lane(std::string name) {
   return std::make_unique<detail::SimLane>(*node_, name);
 }
 
-std::unique_ptr<Workers> Process::open_workers(std::string name, Workers::Options options) {
-  return std::make_unique<detail::SimWorkers>(*node_, name, options);
+std::unique_ptr<ThreadPool> Process::open_thread_pool(std::string name, ThreadPool::Options options) {
+  return std::make_unique<detail::SimThreadPool>(*node_, name, options);
 }
 
 bool Process::wait(Gate& gate, std::optional<Duration> timeout) {

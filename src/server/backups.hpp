@@ -37,7 +37,7 @@ class Backups {
   std::string file_;
   double progress_ = 0;
   std::string error_;
-  std::unique_ptr<Workers> workers_;  // last: its job uses the rest
+  std::unique_ptr<ThreadPool> workers_;  // last: its job uses the rest
 };
 
 }  // namespace pawl::server

@@ -69,8 +69,8 @@ Result<std::string> Body::text(std::string_view name) const {
   return std::string(*text);
 }
 
-Result<std::string> Body::text_or(std::string_view name, std::string_view otherwise) const {
-  if (!root_.find(name)) return std::string(otherwise);
+Result<std::string> Body::text_or(std::string_view name, std::string_view default_value) const {
+  if (!root_.find(name)) return std::string(default_value);
   return text(name);
 }
 
@@ -133,9 +133,9 @@ Result<std::optional<Body>> Body::inner(std::string_view name,
   return made;
 }
 
-Result<std::size_t> limit_parameter(const http::Request& request, std::size_t otherwise, std::size_t most) {
+Result<std::size_t> limit_parameter(const http::Request& request, std::size_t default_value, std::size_t most) {
   const auto& text = request.parameter("limit");
-  if (text.empty() && !request.has_parameter("limit")) return otherwise;
+  if (text.empty() && !request.has_parameter("limit")) return default_value;
   std::size_t limit = 0;
   const auto* end = text.data() + text.size();
   if (std::from_chars(text.data(), end, limit).ptr != end || limit < 1 || limit > most) {

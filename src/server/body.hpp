@@ -26,7 +26,7 @@ class Body {
 
   /// Errors: `missing_field`, `wrong_type`.
   Result<std::string> text(std::string_view name) const;
-  Result<std::string> text_or(std::string_view name, std::string_view otherwise) const;
+  Result<std::string> text_or(std::string_view name, std::string_view default_value) const;
   Result<std::optional<std::int64_t>> integer(std::string_view name) const;
   Result<std::optional<double>> number(std::string_view name) const;
   /// Such as "10s". Error: also `invalid_argument`.
@@ -54,7 +54,7 @@ class Body {
 };
 
 // Parameters of a query. Error: `invalid_argument`, with the name.
-Result<std::size_t> limit_parameter(const http::Request& request, std::size_t otherwise, std::size_t most);
+Result<std::size_t> limit_parameter(const http::Request& request, std::size_t default_value, std::size_t most);
 Result<std::int64_t> integer_parameter(const http::Request& request, std::string_view name);
 Result<std::optional<Time>> time_parameter(const http::Request& request, std::string_view name);
 Result<std::optional<bool>> boolean_parameter(const http::Request& request, std::string_view name);

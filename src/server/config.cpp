@@ -54,8 +54,8 @@ std::string value_of(const YAML::Node& node) { return node.IsScalar() ? node.Sca
 // One maker per type. `place` gives the field of the configuration that the key sets.
 
 template <class F>
-Key text_key(std::string name, std::string otherwise, std::string description, F place) {
-  return {{std::move(name), "text", otherwise.empty() ? "\"\"" : otherwise, std::move(description)},
+Key text_key(std::string name, std::string default_value, std::string description, F place) {
+  return {{std::move(name), "text", default_value.empty() ? "\"\"" : default_value, std::move(description)},
           [place](Config& config, const YAML::Node& node) -> std::optional<std::string> {
             if (!node.IsScalar()) return "a text";
             place(config) = node.Scalar();
@@ -64,8 +64,8 @@ Key text_key(std::string name, std::string otherwise, std::string description, F
 }
 
 template <class F>
-Key flag_key(std::string name, bool otherwise, std::string description, F place) {
-  return {{std::move(name), "true or false", otherwise ? "true" : "false", std::move(description)},
+Key flag_key(std::string name, bool default_value, std::string description, F place) {
+  return {{std::move(name), "true or false", default_value ? "true" : "false", std::move(description)},
           [place](Config& config, const YAML::Node& node) -> std::optional<std::string> {
             const auto text = text_of(node);
             if (text != "true" && text != "false") return "true or false";
@@ -75,9 +75,9 @@ Key flag_key(std::string name, bool otherwise, std::string description, F place)
 }
 
 template <class F>
-Key number_key(std::string name, std::uint64_t otherwise, std::uint64_t least, std::uint64_t most,
+Key number_key(std::string name, std::uint64_t default_value, std::uint64_t least, std::uint64_t most,
                std::string description, F place) {
-  return {{std::move(name), fmt::format("number from {} to {}", least, most), std::to_string(otherwise),
+  return {{std::move(name), fmt::format("number from {} to {}", least, most), std::to_string(default_value),
            std::move(description)},
           [=](Config& config, const YAML::Node& node) -> std::optional<std::string> {
             const auto number = to_number(text_of(node));
@@ -90,8 +90,8 @@ Key number_key(std::string name, std::uint64_t otherwise, std::uint64_t least, s
 }
 
 template <class F>
-Key bytes_key(std::string name, std::string otherwise, std::string description, F place) {
-  return {{std::move(name), "bytes", std::move(otherwise), std::move(description)},
+Key bytes_key(std::string name, std::string default_value, std::string description, F place) {
+  return {{std::move(name), "bytes", std::move(default_value), std::move(description)},
           [place](Config& config, const YAML::Node& node) -> std::optional<std::string> {
             const auto bytes = to_bytes(text_of(node));
             if (!bytes || *bytes < 1024 || *bytes > (std::uint64_t{1} << 40)) {
@@ -104,9 +104,9 @@ Key bytes_key(std::string name, std::string otherwise, std::string description, 
 
 /// `place` takes the duration; `optional`: "never" leaves the field empty.
 template <class F>
-Key time_key(std::string name, std::string otherwise, std::string description, F place,
+Key time_key(std::string name, std::string default_value, std::string description, F place,
              bool optional = false) {
-  return {{std::move(name), optional ? "duration or never" : "duration", std::move(otherwise),
+  return {{std::move(name), optional ? "duration or never" : "duration", std::move(default_value),
            std::move(description)},
           [place, optional](Config& config, const YAML::Node& node) -> std::optional<std::string> {
             if (optional && text_of(node) == "never") return std::nullopt;
@@ -201,7 +201,7 @@ std::vector<Key> engine_keys() {
   };
   using E = EngineOptions;
   return {
-      number_key("engine.workers", 8, 1, 1024, "threads that run work", engine(&E::workers)),
+      number_key("engine.work_threads", 8, 1, 1024, "threads that run work", engine(&E::work_threads)),
       number_key("engine.queue", 65536, 1, 10'000'000, "transactions that may wait; the next is refused",
                  engine(&E::queue)),
       number_key("engine.batch", 4096, 1, 1'000'000, "transactions that share one durable commit, at most",
@@ -238,8 +238,8 @@ std::vector<Key> make_keys() {
                [](Config& config) -> auto& { return config.drain_timeout; }),
       number_key("http.threads", 2, 1, 256, "threads for network I/O",
                  [](Config& config) -> auto& { return config.server.threads; }),
-      number_key("http.workers", 4, 1, 256, "threads for requests that read from the disk",
-                 [](Config& config) -> auto& { return config.server.workers; }),
+      number_key("http.handler_threads", 4, 1, 256, "threads for requests that read from the disk",
+                 [](Config& config) -> auto& { return config.server.handler_threads; }),
       flag_key("auth.enabled", true,
                "ask for a login or a token; off: everybody who reaches it may do everything",
                [](Config& config) -> auto& { return config.auth; }),
@@ -256,7 +256,7 @@ std::vector<Key> make_keys() {
 }
 
 Key setting_key(const std::string& system, Setting setting) {
-  return {{system + "." + setting.name, std::move(setting.type), std::move(setting.otherwise),
+  return {{system + "." + setting.name, std::move(setting.type), std::move(setting.default_value),
            std::move(setting.description)},
           [set = std::move(setting.set)](Config&, const YAML::Node& node) -> std::optional<std::string> {
             if (!node.IsScalar()) return "one value";
@@ -370,7 +370,7 @@ std::vector<std::string> changes_for_a_start(const Config& running, const Config
   for (const auto& key : config_keys(systems)) {
     const auto value = [&](const Config& config) {
       const auto found = config.given.find(key.name);
-      return found == config.given.end() ? value_of(YAML::Load(key.otherwise)) : found->second;
+      return found == config.given.end() ? value_of(YAML::Load(key.default_value)) : found->second;
     };
     if (!key.reloadable && value(running) != value(fresh)) changed.push_back(key.name);
   }
@@ -386,7 +386,7 @@ std::string default_config(const Systems& systems) {
     if (begins != group && !begins.empty()) text += begins + ":\n";
     group = begins;
     const auto name = dot == std::string::npos ? key.name : key.name.substr(dot + 1);
-    text += fmt::format("{}{}: {}  # {}\n", group.empty() ? "" : "  ", name, key.otherwise, key.description);
+    text += fmt::format("{}{}: {}  # {}\n", group.empty() ? "" : "  ", name, key.default_value, key.description);
   }
   return text;
 }

@@ -40,7 +40,7 @@ struct Config {
 struct ConfigKey {
   std::string name;  // "limits.header_bytes"
   std::string type;
-  std::string otherwise;  // its default, as YAML
+  std::string default_value;  // its default, as YAML
   std::string description;
   bool reloadable = false;
 };

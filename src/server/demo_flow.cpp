@@ -18,7 +18,7 @@ constexpr std::string_view kNowhere = "Atlantis";
 
 /// Chance that is the same for each attempt at a step, so that a step that is tried again goes on as it was.
 std::size_t chance(const Step& step, std::size_t of) {
-  return std::hash<std::string>{}(step.request_id() + step.run()) % of;
+  return std::hash<std::string>{}(step.request_id() + step.run_ulid()) % of;
 }
 
 /// Works through its parts, each of which takes this long. False where it was asked to stop.

@@ -46,8 +46,8 @@ Hub::Hub(Runtime& runtime, Engine& engine, const HttpLimits& limits, Logger log)
       engine_(engine),
       limits_(limits),
       log_(std::move(log)),
-      reader_(runtime.open_workers("feed-readers", {.threads = 2, .queue = limits.streams + 16})),
-      follower_(runtime.open_workers("feed", {.threads = 1, .queue = 1})) {
+      reader_(runtime.open_thread_pool("feed-readers", {.threads = 2, .queue = limits.streams + 16})),
+      follower_(runtime.open_thread_pool("feed", {.threads = 1, .queue = 1})) {
   (void)follower_->submit([this](const std::stop_token&) { follow(); });
 }
 

@@ -120,8 +120,8 @@ class Hub {
   std::size_t recent_bytes_ = 0;
   std::uint64_t lagged_ = 0;
   std::uint64_t frames_ = 0;
-  std::unique_ptr<Workers> reader_;    // streams that read what they missed
-  std::unique_ptr<Workers> follower_;  // last: its job uses the rest
+  std::unique_ptr<ThreadPool> reader_;    // streams that read what they missed
+  std::unique_ptr<ThreadPool> follower_;  // last: its job uses the rest
 };
 
 }  // namespace pawl::server

@@ -14,7 +14,7 @@ void count_down(std::unordered_map<std::string, std::size_t>& counts, const std:
   if (found != counts.end() && --found->second == 0) counts.erase(found);
 }
 
-PlaceLimits sensible(PlaceLimits limits) {
+ConnectionLimits sensible(ConnectionLimits limits) {
   limits.reserved = std::min(limits.reserved, limits.all / 4);
   return limits;
 }
@@ -26,7 +26,7 @@ Place::Place(std::shared_ptr<Places> places, std::string address, bool reserved)
 
 Place::~Place() { places_->give_back(*this); }
 
-Places::Places(std::string what, PlaceLimits limits) : what_(std::move(what)), limits_(sensible(limits)) {}
+Places::Places(std::string what, ConnectionLimits limits) : what_(std::move(what)), limits_(sensible(limits)) {}
 
 Result<std::shared_ptr<Place>> Places::take(std::string address) {
   const std::lock_guard lock(mutex_);

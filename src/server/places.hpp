@@ -19,7 +19,7 @@
 namespace pawl::server {
 
 /// Each at least 1.
-struct PlaceLimits {
+struct ConnectionLimits {
   std::size_t all = 1;
   std::size_t per_address = 1;
   std::size_t per_user = 1;
@@ -59,7 +59,7 @@ class Places : public std::enable_shared_from_this<Places> {
   static constexpr std::array<std::string_view, 4> kLimitNames{"all", "address", "user", "reserved"};
 
   /// `what` is counted, for messages: "connections".
-  Places(std::string what, PlaceLimits limits);
+  Places(std::string what, ConnectionLimits limits);
 
   /// Errors: `overloaded` where all are taken, `rate_limited` where the address has its part already.
   Result<std::shared_ptr<Place>> take(std::string address);
@@ -78,7 +78,7 @@ class Places : public std::enable_shared_from_this<Places> {
   bool only_reserved_left() const { return taken_ > limits_.all - limits_.reserved; }
 
   const std::string what_;
-  const PlaceLimits limits_;
+  const ConnectionLimits limits_;
   std::mutex mutex_;
   std::size_t taken_ = 0;
   std::unordered_map<std::string, std::size_t> by_address_;

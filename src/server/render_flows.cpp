@@ -51,7 +51,7 @@ void write_run(JsonWriter& out, const Run& run, bool visible) {
   const auto text_of = [visible](const std::string& text) {
     return visible ? std::string_view(text) : kConfidential;
   };
-  out.begin_object().field("flow").string(run.flow).field("id").string(run.id).field("run").string(run.run);
+  out.begin_object().field("flow").string(run.flow).field("id").string(run.id).field("ulid").string(run.ulid);
   out.field("state").string(enum_name(run.state)).field("status").string(run.status);
   out.field("finished").boolean(run.finished).field("generation").integer(run.generation);
   out.field("step").string(run.step).field("attempt").integer(std::int64_t{run.attempt});

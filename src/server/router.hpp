@@ -101,7 +101,7 @@ class Router {
   std::function<std::optional<http::Response>(const http::Request&)> fallback_;
   Audit audit_;
   AdmitStream admit_stream_;
-  std::unique_ptr<Workers> workers_;  // last: its jobs use the rest
+  std::unique_ptr<ThreadPool> workers_;  // last: its jobs use the rest
 };
 
 }  // namespace pawl::server

@@ -43,7 +43,7 @@ Backups::Backups(Runtime& runtime, Engine& engine, std::string directory, std::s
       engine_(engine),
       directory_(std::move(directory)),
       elsewhere_(std::move(elsewhere)),
-      workers_(runtime.open_workers("backup", {.threads = 1, .queue = 1})) {}
+      workers_(runtime.open_thread_pool("backup", {.threads = 1, .queue = 1})) {}
 
 Result<http::Response> Backups::start(const http::Request& request) {
   PAWL_TRY(const auto body, Body::parse(request, {"name"}));

@@ -24,7 +24,7 @@ Result<http::Response> claim_response(const std::optional<ClaimedStep>& claimed,
   const auto& lease = claimed->lease;
   out.key("lease").begin_object().key("machine").string(lease.machine).key("key").string(lease.key);
   out.key("number").integer(lease.number).key("attempt").integer(std::int64_t{lease.attempt}).end_object();
-  out.key("run").string(claimed->run).key("step").string(claimed->step);
+  out.key("run_ulid").string(claimed->run_ulid).key("step").string(claimed->step);
   out.key("request").splice(claimed->request).key("response").splice(claimed->response);
   out.key("request_id").string(claimed->request_id);
   out.key("duration").string(to_string(claimed->duration)).end_object();

@@ -75,7 +75,7 @@ struct Server::Body {
         engine(on),
         options(std::move(how)),
         hub(with, on, options.limits, options.log),
-        router(with, options.workers, options.log) {
+        router(with, options.handler_threads, options.log) {
     if (!options.backups.empty()) backups.emplace(with, on, options.backups, options.backups_elsewhere);
   }
   ~Body() {
@@ -105,12 +105,12 @@ struct Server::Body {
   std::vector<std::pair<System*, std::optional<Page>>> pages;
   std::string document;  // OpenAPI
   const std::shared_ptr<server::Places> connections = std::make_shared<server::Places>(
-      "connections", server::PlaceLimits{.all = options.limits.connections,
+      "connections", server::ConnectionLimits{.all = options.limits.connections,
                                          .per_address = options.limits.connections_per_address,
                                          .per_user = options.limits.connections_per_user,
                                          .reserved = options.limits.connections_reserved});
   const std::shared_ptr<server::Places> streams = std::make_shared<server::Places>(
-      "event streams", server::PlaceLimits{.all = options.limits.streams,
+      "event streams", server::ConnectionLimits{.all = options.limits.streams,
                                            .per_address = options.limits.streams_per_address,
                                            .per_user = options.limits.streams_per_user,
                                            .reserved = options.limits.streams_reserved});

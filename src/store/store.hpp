@@ -147,7 +147,7 @@ struct StoreInfo {
   Seq horizon = 0;          ///< entries up to and including this one have been cut away
   Time last_at{};           ///< time of the newest entry; log time never goes below
   bool read_only = false;
-  std::vector<std::string> reduced{};  ///< in what this place keeps less than the full guarantee, one
+  std::vector<std::string> weakened_guarantees{};  ///< in what this place keeps less than the full guarantee, one
                                        ///< sentence each; empty where it keeps all of it
 };
 

@@ -11,7 +11,7 @@ namespace {
 /// Pools that did not end in time.
 struct LeftAlone {
   struct Pool {
-    std::unique_ptr<Workers> workers;
+    std::unique_ptr<ThreadPool> workers;
     std::shared_ptr<Gate> idle;
   };
   std::mutex mutex{};
@@ -37,7 +37,7 @@ void end_late_pools() {
 
 }  // namespace
 
-void end_pool(Runtime& runtime, std::unique_ptr<Workers> pool, const std::shared_ptr<Gate>& idle,
+void end_pool(Runtime& runtime, std::unique_ptr<ThreadPool> pool, const std::shared_ptr<Gate>& idle,
               Duration within) {
   end_late_pools();
   const auto began = runtime.instant();
@@ -55,7 +55,7 @@ Collectors::Collectors(Runtime& runtime, Options options, std::function<void()> 
   shared_->runtime = &runtime;
   shared_->ready = std::move(ready);
   shared_->slow_max = std::max<std::size_t>(1, options.threads / 2);
-  workers_ = runtime.open_workers("collect", {.threads = most, .queue = most});
+  workers_ = runtime.open_thread_pool("collect", {.threads = most, .queue = most});
 }
 
 Collectors::~Collectors() { stop(); }
@@ -222,7 +222,7 @@ constexpr std::size_t kDisposers = 2;
 Disposal::Disposal(Runtime& runtime, Duration stop_within)
     : runtime_(runtime),
       stop_within_(stop_within),
-      workers_(runtime.open_workers("dispose", {.threads = kDisposers, .queue = kDisposers})) {}
+      workers_(runtime.open_thread_pool("dispose", {.threads = kDisposers, .queue = kDisposers})) {}
 
 Disposal::~Disposal() { stop(); }
 

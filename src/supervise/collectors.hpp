@@ -35,7 +35,7 @@ struct Collected {
 
 /// Ends a pool whose jobs have been asked to stop. One that still runs after `within` is left alone, with its
 /// threads: what they use has to be theirs. `idle` opens when none of its jobs runs any more.
-void end_pool(Runtime& runtime, std::unique_ptr<Workers> pool, const std::shared_ptr<Gate>& idle,
+void end_pool(Runtime& runtime, std::unique_ptr<ThreadPool> pool, const std::shared_ptr<Gate>& idle,
               Duration within);
 
 /// Thread-safe.
@@ -120,7 +120,7 @@ class Collectors {
   const Options options_;
   const std::shared_ptr<Shared> shared_;
   std::uint64_t last_ticket_ = 0;
-  std::unique_ptr<Workers> workers_;
+  std::unique_ptr<ThreadPool> workers_;
 };
 
 /// Destroys what may take its time, on threads of its own: whoever hangs there holds up no collection.
@@ -148,7 +148,7 @@ class Disposal {
   Runtime& runtime_;
   const Duration stop_within_;
   const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
-  std::unique_ptr<Workers> workers_;
+  std::unique_ptr<ThreadPool> workers_;
 };
 
 }  // namespace pawl::supervise

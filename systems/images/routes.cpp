@@ -84,7 +84,7 @@ Result<std::string> id_for(const ImagesView& view, const ProcessBody& body, cons
 Result<http::Response> started(const ImagesView&, const std::string& image_id, const Run& run) {
   return http::json(encode(StartedView{.image_id = image_id,
                                        .flow = run.flow,
-                                       .run = run.run,
+                                       .run_ulid = run.ulid,
                                        .state = std::string(enum_name(run.state)),
                                        .attached = run.attached}),
                     202);
@@ -262,8 +262,8 @@ Result<http::Response> collect_garbage(const ImagesView& view) {
 
 constexpr const char* kImageSchema = R"({"type":"object","required":["image_id","bucket","s3_key","runs"]})";
 constexpr const char* kStartedSchema =
-    R"({"type":"object","required":["image_id","flow","run","state","attached"],"properties":{
-    "image_id":{"type":"string"},"flow":{"type":"string"},"run":{"type":"string"},"state":{"type":"string"},
+    R"({"type":"object","required":["image_id","flow","run_ulid","state","attached"],"properties":{
+    "image_id":{"type":"string"},"flow":{"type":"string"},"run_ulid":{"type":"string"},"state":{"type":"string"},
     "attached":{"type":"boolean"}}})";
 constexpr const char* kSnapshotBody =
     R"({"type":"object","properties":{"snapshot_name":{"type":"string"}},"additionalProperties":false})";

@@ -17,10 +17,10 @@ constexpr std::size_t kLongestSecret = 4096;
 
 std::unexpected<Error> expected(std::string what) { return fail(Code::invalid_argument, std::move(what)); }
 
-Setting text_setting(std::string name, std::string otherwise, std::string description, std::string& place) {
+Setting text_setting(std::string name, std::string default_value, std::string description, std::string& place) {
   return {.name = std::move(name),
           .type = "text",
-          .otherwise = otherwise.empty() ? "\"\"" : otherwise,
+          .default_value = default_value.empty() ? "\"\"" : default_value,
           .description = std::move(description),
           .set = [&place](std::string_view text) -> Result<void> {
             place = text;
@@ -29,13 +29,13 @@ Setting text_setting(std::string name, std::string otherwise, std::string descri
 }
 
 template <class E>
-Setting choice_setting(std::string name, E otherwise, std::string description, std::function<void(E)> set) {
+Setting choice_setting(std::string name, E default_value, std::string description, std::function<void(E)> set) {
   std::vector<std::string_view> names;
   for (const auto value : enum_values<E>) names.push_back(enum_name(value));
   auto known = fmt::format("{}", fmt::join(names, ", "));
   return {.name = std::move(name),
           .type = known,
-          .otherwise = std::string(enum_name(otherwise)),
+          .default_value = std::string(enum_name(default_value)),
           .description = std::move(description),
           .set = [known, set = std::move(set)](std::string_view text) -> Result<void> {
             const auto value = enum_value<E>(text);
@@ -48,7 +48,7 @@ Setting choice_setting(std::string name, E otherwise, std::string description, s
 Setting flag_setting(std::string name, std::string description, bool& place) {
   return {.name = std::move(name),
           .type = "true or false",
-          .otherwise = place ? "true" : "false",
+          .default_value = place ? "true" : "false",
           .description = std::move(description),
           .set = [&place](std::string_view text) -> Result<void> {
             if (text != "true" && text != "false") return expected("true or false");
@@ -64,11 +64,11 @@ unsigned shift_of(std::string_view unit) {
 }
 
 /// A number with an optional unit: 20, 64KiB, 10GiB.
-Setting size_setting(std::string name, std::string otherwise, std::string description, std::uint64_t most,
+Setting size_setting(std::string name, std::string default_value, std::string description, std::uint64_t most,
                      std::function<void(std::uint64_t)> set) {
   return {.name = std::move(name),
           .type = "number or bytes",
-          .otherwise = std::move(otherwise),
+          .default_value = std::move(default_value),
           .description = std::move(description),
           .set = [most, set = std::move(set)](std::string_view text) -> Result<void> {
             std::uint64_t value = 0;
@@ -84,10 +84,10 @@ Setting size_setting(std::string name, std::string otherwise, std::string descri
           }};
 }
 
-Setting time_setting(std::string name, std::string otherwise, std::string description, Duration& place) {
+Setting time_setting(std::string name, std::string default_value, std::string description, Duration& place) {
   return {.name = std::move(name),
           .type = "duration",
-          .otherwise = std::move(otherwise),
+          .default_value = std::move(default_value),
           .description = std::move(description),
           .set = [&place](std::string_view text) -> Result<void> {
             const auto duration = parse_duration(text);
@@ -113,7 +113,7 @@ std::vector<Setting> source_settings(ImagesOptions& options, ImagesChoice& choic
                    options.s3.path_style),
       {.name = "files",
        .type = "text",
-       .otherwise = "\"\"",
+       .default_value = "\"\"",
        .description = "a directory below which file:// images may be taken from",
        .set = [&options](std::string_view text) -> Result<void> {
          if (text.empty()) return {};

@@ -33,7 +33,7 @@ class Images final : public System {
 
   std::vector<Setting> settings() override { return image_settings(options_, choice_); }
 
-  Result<void> prepare(const SystemPlace& place) override {
+  Result<void> prepare(const SystemContext& place) override {
     if (options_.directory.empty())
       options_.directory = std::filesystem::absolute(place.data + "/images").string();
     options_.backend.kind = choice_.backend.value_or(BackendKind::dir);

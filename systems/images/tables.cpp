@@ -38,8 +38,8 @@ class Cells {
   }
   std::uint64_t bytes() { return static_cast<std::uint64_t>(std::max<std::int64_t>(number(), 0)); }
   template <class E>
-  E one_of(E otherwise) {
-    return enum_value<E>(text()).value_or(otherwise);
+  E one_of(E default_value) {
+    return enum_value<E>(text()).value_or(default_value);
   }
 
  private:

@@ -154,7 +154,7 @@ Outcome remove_device(Workshop& shop, Step& step, const UnpackRequest&, UnpackRe
   const auto volume = volume_of(response);
   PAWL_CHECK(remove_volume(*pool, volume));
   step.sql(forget_volume(volume.id));
-  shop.forget_overdue(step.run());
+  shop.forget_overdue(step.run_ulid());
   return Outcome::done();
 }
 
@@ -188,7 +188,7 @@ Outcome give_up_overdue(const Workshop& shop) {
 Outcome extract_layers(Workshop& shop, Step& step, const UnpackRequest& given, UnpackResponse& response) {
   const auto begun = step.now();
   // An attempt that did not stop when it was asked to counts as failed before it returns; this is the next.
-  if (shop.is_overdue(step.run())) return give_up_overdue(shop);
+  if (shop.is_overdue(step.run_ulid())) return give_up_overdue(shop);
   const auto request = complete(shop, step, given);
   if (!request) return give_up_or_retry(request.error());
   PAWL_TRY(auto* pool, shop.pool());
@@ -216,7 +216,7 @@ Outcome extract_layers(Workshop& shop, Step& step, const UnpackRequest& given, U
     if (error.code() == Code::archive_hostile || error.code() == Code::archive_corrupt)
       shop.report_violation(given.image_id, key_of(step, given.image_id), error);
     if (error.code() == Code::cancelled && is_out_of_time(shop, step, begun)) {
-      shop.note_overdue(step.run());
+      shop.note_overdue(step.run_ulid());
       return give_up_overdue(shop);
     }
     auto outcome = give_up_where_full(shop, *pool, error);

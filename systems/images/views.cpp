@@ -24,7 +24,7 @@ void add_usage(View& view, std::uint32_t id, const std::vector<VolumeUsage>& usa
 
 RunView view_run(const Run& run) {
   return {.flow = run.flow,
-          .run = run.run,
+          .ulid = run.ulid,
           .state = std::string(enum_name(run.state)),
           .status = run.status,
           .finished = run.finished,

@@ -39,7 +39,7 @@ struct SnapshotView {
 /// The newest run of one of the flows.
 struct RunView {
   std::string flow;
-  std::string run;
+  std::string ulid;
   std::string state;
   std::string status;
   bool finished = false;
@@ -73,7 +73,7 @@ struct ImageList {
 struct StartedView {
   std::string image_id;
   std::string flow;
-  std::string run;
+  std::string run_ulid;
   std::string state;
   bool attached = false;  ///< it was running already
 };

@@ -27,9 +27,9 @@ constexpr std::size_t kLines = 100;
 constexpr std::size_t kMostLogLines = 10'000;
 
 /// A number of the query. Error: `invalid_argument`.
-Result<std::size_t> number_of(const http::Request& request, std::string_view name, std::size_t otherwise,
+Result<std::size_t> number_of(const http::Request& request, std::string_view name, std::size_t default_value,
                               std::size_t most) {
-  if (!request.has_parameter(name)) return otherwise;
+  if (!request.has_parameter(name)) return default_value;
   const auto& text = request.parameter(name);
   std::size_t value = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -17,7 +17,7 @@ std::unexpected<Error> expected(std::string what) { return fail(Code::invalid_ar
 Setting path_setting(std::string name, std::string description, std::string& place) {
   return {.name = std::move(name),
           .type = "text",
-          .otherwise = "\"\"",
+          .default_value = "\"\"",
           .description = std::move(description),
           .set = [&place](std::string_view text) -> Result<void> {
             place = text;
@@ -25,11 +25,11 @@ Setting path_setting(std::string name, std::string description, std::string& pla
           }};
 }
 
-Setting time_setting(std::string name, std::string otherwise, std::string description, Duration& place,
+Setting time_setting(std::string name, std::string default_value, std::string description, Duration& place,
                      Duration most) {
   return {.name = std::move(name),
           .type = "duration",
-          .otherwise = std::move(otherwise),
+          .default_value = std::move(default_value),
           .description = std::move(description),
           .set = [&place, most](std::string_view text) -> Result<void> {
             const auto duration = parse_duration(text);
@@ -41,11 +41,11 @@ Setting time_setting(std::string name, std::string otherwise, std::string descri
           }};
 }
 
-Setting number_setting(std::string name, std::string otherwise, std::string description, std::uint32_t& place,
+Setting number_setting(std::string name, std::string default_value, std::string description, std::uint32_t& place,
                        std::uint32_t most) {
   return {.name = std::move(name),
           .type = "number",
-          .otherwise = std::move(otherwise),
+          .default_value = std::move(default_value),
           .description = std::move(description),
           .set = [&place, most](std::string_view text) -> Result<void> {
             std::uint32_t number = 0;
@@ -68,7 +68,7 @@ std::vector<Setting> worker_settings(WorkersOptions& options) {
       time_setting("tick", "100ms", "deadlines of workers are kept to this", options.tick, 1s),
       {.name = "on_stop",
        .type = "leave, drain",
-       .otherwise = "leave",
+       .default_value = "leave",
        .description = "when the server stops: leave processes running, or bring every worker to rest",
        .set = [&options](std::string_view text) -> Result<void> {
          const auto value = enum_value<OnStop>(text);

@@ -39,7 +39,7 @@ class WorkersSystem final : public System {
 
   std::vector<Setting> settings() override { return worker_settings(options_); }
 
-  Result<void> prepare(const SystemPlace& place) override {
+  Result<void> prepare(const SystemContext& place) override {
     log_ = place.log.with({{"system", name()}});
     demo_ = place.demo;
     directory_ = std::filesystem::absolute(place.data + "/workers").string();
@@ -139,7 +139,7 @@ class WorkersSystem final : public System {
   Result<void> begin() {
     if (options_.file.empty() && demo_) PAWL_CHECK(apply_demo());
     if (!options_.file.empty()) file_->look(*supervisor_);
-    watcher_ = runtime_.open_workers("workers", {.threads = 1, .queue = 1});
+    watcher_ = runtime_.open_thread_pool("workers", {.threads = 1, .queue = 1});
     PAWL_CHECK(watcher_->submit([this](const std::stop_token&) { watch(); }));
     return {};
   }
@@ -208,7 +208,7 @@ class WorkersSystem final : public System {
   std::optional<TreeFile> file_;
   std::optional<Strays> strays_;
   Gate leaving_;
-  std::unique_ptr<Workers> watcher_;
+  std::unique_ptr<ThreadPool> watcher_;
 };
 
 }  // namespace

@@ -106,7 +106,7 @@ TEST_F(FlowDefectTest, Defect5_AFailedRunIsFoundAsFailedByWaitAfterARestart) {
   const auto run = flows().wait("download", "img").value();
   EXPECT_EQ(run.state, RunState::failed);
   EXPECT_EQ(run.error, "damaged");
-  EXPECT_EQ(flows().find(run.run).value().id, "img") << "also by its ULID";
+  EXPECT_EQ(flows().find(run.ulid).value().id, "img") << "also by its ULID";
 }
 
 TEST_F(FlowDefectTest, Defect6_AnAbortIsNotCountedAsDone) {

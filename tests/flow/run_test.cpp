@@ -36,9 +36,9 @@ TEST_F(FlowRunTest, StepsRunInOrderAndTheResponseIsHandedOn) {
 
 TEST_F(FlowRunTest, ARunWithoutAnIdGetsItsUlidAsId) {
   const auto run = start();
-  EXPECT_EQ(run.id, run.run);
-  EXPECT_TRUE(Ulid::parse(run.run));
-  EXPECT_EQ(flows().find(run.run).value().id, run.id);
+  EXPECT_EQ(run.id, run.ulid);
+  EXPECT_TRUE(Ulid::parse(run.ulid));
+  EXPECT_EQ(flows().find(run.ulid).value().id, run.id);
 }
 
 TEST_F(FlowRunTest, ASecondStartOfTheSameIdAttaches) {

@@ -30,7 +30,7 @@ TEST_F(ImageSettings, TheDocumentationListsEveryKeyWithItsDefault) {
   std::vector<std::string> expected;
   for (const auto& setting : image_settings(options_, choice_)) {
     expected.push_back(fmt::format("| `images.{}` | {} | `{}` | {} |", setting.name, setting.type,
-                                   setting.otherwise, setting.description));
+                                   setting.default_value, setting.description));
   }
   std::vector<std::string> found;
   std::ifstream page(PAWL_SOURCE_DIR "/docs/images.md");
@@ -43,8 +43,8 @@ TEST_F(ImageSettings, TheDocumentationListsEveryKeyWithItsDefault) {
 TEST_F(ImageSettings, TheDefaultsThatAreShownAreThoseInUse) {
   const auto before = options_;
   for (const auto& setting : image_settings(options_, choice_)) {
-    if (setting.otherwise == "\"\"") continue;
-    const auto taken = setting.set(setting.otherwise);
+    if (setting.default_value == "\"\"") continue;
+    const auto taken = setting.set(setting.default_value);
     EXPECT_TRUE(taken) << setting.name << ": " << taken.error().to_string();
   }
   EXPECT_EQ(options_.s3.region, before.s3.region);

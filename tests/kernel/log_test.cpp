@@ -272,7 +272,7 @@ class ClockRuntime final : public pawl::Runtime {
   pawl::Instant instant() override { return {}; }
   std::uint64_t random() override { return 0; }
   std::unique_ptr<pawl::Lane> open_lane(std::string) override { return nullptr; }
-  std::unique_ptr<pawl::Workers> open_workers(std::string, pawl::Workers::Options) override {
+  std::unique_ptr<pawl::ThreadPool> open_thread_pool(std::string, pawl::ThreadPool::Options) override {
     return nullptr;
   }
   bool wait(pawl::Gate&, std::optional<Duration>) override { return false; }

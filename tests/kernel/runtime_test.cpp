@@ -333,10 +333,10 @@ TEST(LaneDeathTest, ATaskMustNotWait) {
       "a lane task does not wait");
 }
 
-TEST(Workers, RunAsManyJobsAtTheSameTimeAsTheyHaveThreads) {
+TEST(ThreadPool, RunAsManyJobsAtTheSameTimeAsTheyHaveThreads) {
   ThreadRuntime runtime;
   std::array<Gate, 3> begun;
-  const auto workers = runtime.open_workers("io", {.threads = 3, .queue = 3});
+  const auto workers = runtime.open_thread_pool("io", {.threads = 3, .queue = 3});
   for (std::size_t i = 0; i < 3; ++i) {
     ASSERT_TRUE(workers->submit([&, i](std::stop_token) {
       begun[i].open();
@@ -346,12 +346,12 @@ TEST(Workers, RunAsManyJobsAtTheSameTimeAsTheyHaveThreads) {
   for (auto& gate : begun) runtime.wait(gate);
 }
 
-TEST(Workers, RefuseTheJobBeyondTheQueueAndTakeOneAgainWhenThereIsRoom) {
+TEST(ThreadPool, RefuseTheJobBeyondTheQueueAndTakeOneAgainWhenThereIsRoom) {
   ThreadRuntime runtime;
   Gate first;
   Gate second;
   Gate go;
-  const auto workers = runtime.open_workers("io", {.threads = 1, .queue = 1});
+  const auto workers = runtime.open_thread_pool("io", {.threads = 1, .queue = 1});
   ASSERT_TRUE(workers->submit([&](std::stop_token) { first.open(), runtime.wait(go); }));
   ASSERT_TRUE(workers->submit([&](std::stop_token) { second.open(); }));
   const auto refused = workers->submit([](std::stop_token) { FAIL() << "a refused job ran"; });
@@ -363,11 +363,11 @@ TEST(Workers, RefuseTheJobBeyondTheQueueAndTakeOneAgainWhenThereIsRoom) {
   EXPECT_TRUE(workers->submit([](std::stop_token) {}));
 }
 
-TEST(Workers, RunMoreJobsAtTheSameTimeOnceTheyAreResized) {
+TEST(ThreadPool, RunMoreJobsAtTheSameTimeOnceTheyAreResized) {
   ThreadRuntime runtime;
   Gate hanging;
   Gate other;
-  const auto workers = runtime.open_workers("io", {.threads = 1, .queue = 2});
+  const auto workers = runtime.open_thread_pool("io", {.threads = 1, .queue = 2});
   ASSERT_TRUE(workers->submit([&](std::stop_token) { runtime.wait(hanging); }));
   ASSERT_TRUE(workers->submit([&](std::stop_token) { other.open(); }));
   workers->resize(2);
@@ -380,11 +380,11 @@ TEST(Workers, RunMoreJobsAtTheSameTimeOnceTheyAreResized) {
   runtime.wait(last);
 }
 
-TEST(Workers, RunQueuedJobsOfOneThreadInOrder) {
+TEST(ThreadPool, RunQueuedJobsOfOneThreadInOrder) {
   ThreadRuntime runtime;
   std::vector<int> order;
   Gate done;
-  const auto workers = runtime.open_workers("io", {.threads = 1});
+  const auto workers = runtime.open_thread_pool("io", {.threads = 1});
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(workers->submit([&order, i](std::stop_token) { order.push_back(i); }));
   }
@@ -394,10 +394,10 @@ TEST(Workers, RunQueuedJobsOfOneThreadInOrder) {
   EXPECT_TRUE(std::ranges::is_sorted(order));
 }
 
-TEST(Workers, AJobIsAskedToStopThroughItsOwnSource) {
+TEST(ThreadPool, AJobIsAskedToStopThroughItsOwnSource) {
   ThreadRuntime runtime;
   Gate stopped;
-  const auto workers = runtime.open_workers("io", {.threads = 2});
+  const auto workers = runtime.open_thread_pool("io", {.threads = 2});
   auto source = workers->submit([&](std::stop_token stop) {
     Gate asked;
     const std::stop_callback callback(stop, [&] { asked.open(); });
@@ -415,13 +415,13 @@ TEST(Workers, AJobIsAskedToStopThroughItsOwnSource) {
   runtime.wait(stopped);
 }
 
-TEST(Workers, DestroyingThemAsksRunningJobsToStopAndDropsTheRest) {
+TEST(ThreadPool, DestroyingThemAsksRunningJobsToStopAndDropsTheRest) {
   ThreadRuntime runtime;
   Gate begun;
   Gate dropped;
   bool finished = false;
   bool refused = false;
-  auto workers = runtime.open_workers("io", {.threads = 1});
+  auto workers = runtime.open_thread_pool("io", {.threads = 1});
   ASSERT_TRUE(workers->submit([&, pool = workers.get()](std::stop_token stop) {
     Gate asked;
     const std::stop_callback callback(stop, [&] { asked.open(); });
@@ -443,11 +443,11 @@ TEST(Workers, DestroyingThemAsksRunningJobsToStopAndDropsTheRest) {
   EXPECT_TRUE(source->stop_requested());
 }
 
-TEST(Workers, TheirThreadsBearTheirNameAndANumber) {
+TEST(ThreadPool, TheirThreadsBearTheirNameAndANumber) {
   ThreadRuntime runtime;
   Gate done;
   std::string name;
-  const auto workers = runtime.open_workers("io", {.threads = 1});
+  const auto workers = runtime.open_thread_pool("io", {.threads = 1});
   ASSERT_TRUE(workers->submit([&](std::stop_token) { name = this_thread_name(), done.open(); }));
   runtime.wait(done);
   EXPECT_EQ(name, "io-0");

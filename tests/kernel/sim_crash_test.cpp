@@ -18,7 +18,7 @@ using pawl::sim::Simulation;
 struct CallsWhenDestroyed {
   Process& node;
   pawl::Lane& lane;
-  pawl::Workers& workers;
+  pawl::ThreadPool& workers;
   int& destroyed;
 
   ~CallsWhenDestroyed() {
@@ -41,7 +41,7 @@ TEST(Crash, TasksTimersAndJobsThatHaveNotBegunVanish) {
   Simulation sim{{.job_delay_max = 1h}};
   Process& node = sim.spawn("node");
   const auto lane = node.open_lane("lane");
-  const auto workers = node.open_workers("io", {});
+  const auto workers = node.open_thread_pool("io", {});
   lane->post([] { FAIL() << "a dead process ran a task"; });
   lane->after(1s, [] { FAIL() << "a dead process ran a timer"; });
   ASSERT_TRUE(workers->submit([](std::stop_token) { FAIL() << "a dead process ran a job"; }));
@@ -68,7 +68,7 @@ TEST(Crash, AWaitingJobIsUnwoundAndItsDestructorsMayCallTheRuntime) {
   Simulation sim;
   Process& node = sim.spawn("node");
   const auto lane = node.open_lane("lane");
-  const auto workers = node.open_workers("io", {});
+  const auto workers = node.open_thread_pool("io", {});
   Gate never;
   int destroyed = 0;
   ASSERT_TRUE(workers->submit([&](std::stop_token) {
@@ -85,7 +85,7 @@ TEST(Crash, AWaitingJobIsUnwoundAndItsDestructorsMayCallTheRuntime) {
 TEST(Crash, AJobThatSwallowsTheCrashLeavesAtItsNextCall) {
   Simulation sim;
   Process& node = sim.spawn("node");
-  const auto workers = node.open_workers("io", {});
+  const auto workers = node.open_thread_pool("io", {});
   Gate never;
   int caught = 0;
   ASSERT_TRUE(workers->submit([&](std::stop_token) {
@@ -113,7 +113,7 @@ TEST(Crash, FromOutsideDestroyingThingsAfterwardsIsHarmless) {
   int destroyed = 0;
   {
     const auto lane = node.open_lane("lane");
-    const auto workers = node.open_workers("io", {});
+    const auto workers = node.open_thread_pool("io", {});
     const CallsWhenDestroyed calls{node, *lane, *workers, destroyed};
     lane->post([keep = std::make_unique<CallsWhenDestroyed>(node, *lane, *workers, destroyed)] {});
     node.crash();
@@ -141,14 +141,14 @@ TEST(Crash, ByATaskOfAnotherProcessUnwindsJobsAtOnce) {
   Process& killer = sim.spawn("killer");
   Process& victim = sim.spawn("victim");
   const auto lane = killer.open_lane("lane");
-  const auto killer_jobs = killer.open_workers("io", {});
+  const auto killer_jobs = killer.open_thread_pool("io", {});
   Gate never;
   int unwound = 0;
   struct Counts {
     int& count;
     ~Counts() { ++count; }
   };
-  auto workers = victim.open_workers("io", {});
+  auto workers = victim.open_thread_pool("io", {});
   ASSERT_TRUE(workers->submit([&](std::stop_token) {
     const Counts counts{unwound};
     victim.wait(never);

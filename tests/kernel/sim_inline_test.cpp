@@ -67,7 +67,7 @@ TEST(SimInline, AJobRunsATaskOfItsProcessAndNotOfAnother) {
   Process& other = sim.spawn("other");
   const auto own = node.open_lane("lane");
   const auto foreign = other.open_lane("lane");
-  const auto workers = node.open_workers("io", {.threads = 1});
+  const auto workers = node.open_thread_pool("io", {.threads = 1});
   int ran = 0;
   ASSERT_TRUE(workers->submit([&](std::stop_token) {
     for (int i = 0; i < 20; ++i) {

@@ -15,11 +15,11 @@ using pawl::sim::Process;
 using pawl::sim::Simulation;
 using pawl::sim::Stuck;
 
-TEST(SimWorkers, AJobWaitsWhileOthersRun) {
+TEST(SimThreadPool, AJobWaitsWhileOthersRun) {
   Simulation sim;
   Process& node = sim.spawn("node");
   const auto lane = node.open_lane("lane");
-  const auto workers = node.open_workers("io", {.threads = 1});
+  const auto workers = node.open_thread_pool("io", {.threads = 1});
   Gate gate;
   std::string order;
   ASSERT_TRUE(workers->submit([&](std::stop_token) {
@@ -33,11 +33,11 @@ TEST(SimWorkers, AJobWaitsWhileOthersRun) {
   EXPECT_EQ(sim.elapsed(), 5s);
 }
 
-TEST(SimWorkers, AWaitWithATimeoutEndsAtItsVirtualTime) {
+TEST(SimThreadPool, AWaitWithATimeoutEndsAtItsVirtualTime) {
   Simulation sim;
   Process& node = sim.spawn("node");
   Gate never;
-  const auto workers = node.open_workers("io", {});
+  const auto workers = node.open_thread_pool("io", {});
   ASSERT_TRUE(workers->submit([&](std::stop_token) {
     EXPECT_FALSE(node.wait(never, 3h));
     EXPECT_EQ(sim.elapsed(), 3h);
@@ -46,14 +46,14 @@ TEST(SimWorkers, AWaitWithATimeoutEndsAtItsVirtualTime) {
   EXPECT_EQ(sim.elapsed(), 3h);
 }
 
-TEST(SimWorkers, RunNoMoreJobsAtATimeThanTheyHaveThreads) {
+TEST(SimThreadPool, RunNoMoreJobsAtATimeThanTheyHaveThreads) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Simulation sim{{.seed = seed}};
     Process& node = sim.spawn("node");
     Gate never;
     int running = 0;
     int most = 0;
-    const auto workers = node.open_workers("io", {.threads = 3});
+    const auto workers = node.open_thread_pool("io", {.threads = 3});
     for (int i = 0; i < 10; ++i) {
       ASSERT_TRUE(workers->submit([&](std::stop_token) {
         most = std::max(most, ++running);
@@ -67,10 +67,10 @@ TEST(SimWorkers, RunNoMoreJobsAtATimeThanTheyHaveThreads) {
   }
 }
 
-TEST(SimWorkers, RefuseTheJobBeyondTheQueue) {
+TEST(SimThreadPool, RefuseTheJobBeyondTheQueue) {
   Simulation sim;
   Process& node = sim.spawn("node");
-  const auto workers = node.open_workers("io", {.threads = 1, .queue = 1});
+  const auto workers = node.open_thread_pool("io", {.threads = 1, .queue = 1});
   ASSERT_TRUE(workers->submit([](std::stop_token) {}));
   ASSERT_TRUE(workers->submit([](std::stop_token) {}));
   const auto refused = workers->submit([](std::stop_token) { FAIL() << "a refused job ran"; });
@@ -80,12 +80,12 @@ TEST(SimWorkers, RefuseTheJobBeyondTheQueue) {
   EXPECT_TRUE(workers->submit([](std::stop_token) {}));
 }
 
-TEST(SimWorkers, OneThreadKeepsTheOrderOfJobsEvenWhenTheyAreDelayed) {
+TEST(SimThreadPool, OneThreadKeepsTheOrderOfJobsEvenWhenTheyAreDelayed) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Simulation sim{{.seed = seed, .job_delay_max = 1s}};
     Process& node = sim.spawn("node");
     std::vector<int> order;
-    const auto workers = node.open_workers("io", {.threads = 1});
+    const auto workers = node.open_thread_pool("io", {.threads = 1});
     for (int i = 0; i < 10; ++i) {
       ASSERT_TRUE(workers->submit([&order, i](std::stop_token) { order.push_back(i); }));
     }
@@ -94,13 +94,13 @@ TEST(SimWorkers, OneThreadKeepsTheOrderOfJobsEvenWhenTheyAreDelayed) {
   }
 }
 
-TEST(SimWorkers, SeveralThreadsReorderDelayedJobs) {
+TEST(SimThreadPool, SeveralThreadsReorderDelayedJobs) {
   std::set<std::string> orders;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Simulation sim{{.seed = seed, .job_delay_max = 1s}};
     Process& node = sim.spawn("node");
     std::string order;
-    const auto workers = node.open_workers("io", {.threads = 3});
+    const auto workers = node.open_thread_pool("io", {.threads = 3});
     for (const char name : {'a', 'b', 'c'}) {
       ASSERT_TRUE(workers->submit([&order, name](std::stop_token) { order += name; }));
     }
@@ -111,13 +111,13 @@ TEST(SimWorkers, SeveralThreadsReorderDelayedJobs) {
   EXPECT_EQ(orders.size(), 6U);
 }
 
-TEST(SimWorkers, AFaultPointInAJobLetsOthersRunFirst) {
+TEST(SimThreadPool, AFaultPointInAJobLetsOthersRunFirst) {
   std::set<std::string> orders;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     Simulation sim{{.seed = seed}};
     Process& node = sim.spawn("node");
     std::string order;
-    const auto workers = node.open_workers("io", {.threads = 2});
+    const auto workers = node.open_thread_pool("io", {.threads = 2});
     for (const char name : {'a', 'b'}) {
       ASSERT_TRUE(workers->submit([&, name](std::stop_token) {
         order += name;
@@ -131,12 +131,12 @@ TEST(SimWorkers, AFaultPointInAJobLetsOthersRunFirst) {
   EXPECT_EQ(orders, (std::set<std::string>{"aabb", "abab", "abba", "baab", "baba", "bbaa"}));
 }
 
-TEST(SimWorkers, DestroyingThemStopsJobsThatRunAndDropsTheRest) {
+TEST(SimThreadPool, DestroyingThemStopsJobsThatRunAndDropsTheRest) {
   Simulation sim;
   Process& node = sim.spawn("node");
   bool finished = false;
   bool refused = false;
-  auto workers = node.open_workers("io", {.threads = 1});
+  auto workers = node.open_thread_pool("io", {.threads = 1});
   ASSERT_TRUE(workers->submit([&, pool = workers.get()](std::stop_token stop) {
     Gate asked;
     const std::stop_callback callback(stop, [&] { asked.open(); });
@@ -152,14 +152,14 @@ TEST(SimWorkers, DestroyingThemStopsJobsThatRunAndDropsTheRest) {
   EXPECT_TRUE(refused);
 }
 
-TEST(SimWorkers, MayBeDestroyedByALaneTaskAndByAJobOfOthers) {
+TEST(SimThreadPool, MayBeDestroyedByALaneTaskAndByAJobOfOthers) {
   Simulation sim;
   Process& node = sim.spawn("node");
   const auto lane = node.open_lane("lane");
-  const auto outer = node.open_workers("outer", {});
+  const auto outer = node.open_thread_pool("outer", {});
   int ended = 0;
   const auto open_busy = [&] {
-    auto workers = node.open_workers("inner", {});
+    auto workers = node.open_thread_pool("inner", {});
     EXPECT_TRUE(workers->submit([&](std::stop_token stop) {
       Gate asked;
       const std::stop_callback callback(stop, [&] { asked.open(); });
@@ -185,10 +185,10 @@ TEST(SimWorkers, MayBeDestroyedByALaneTaskAndByAJobOfOthers) {
   EXPECT_EQ(ended, 2);
 }
 
-TEST(SimWorkers, AnExceptionOfAJobComesOutOfTheRun) {
+TEST(SimThreadPool, AnExceptionOfAJobComesOutOfTheRun) {
   Simulation sim;
   Process& node = sim.spawn("node");
-  const auto workers = node.open_workers("io", {});
+  const auto workers = node.open_thread_pool("io", {});
   ASSERT_TRUE(workers->submit([](std::stop_token) { throw std::runtime_error("broken"); }));
   EXPECT_THROW(sim.run_until_idle(), std::runtime_error);
 }
@@ -231,7 +231,7 @@ TEST(SimWait, FromOutsideFollowsAClockThatBeginsToDrift) {
 TEST(SimWait, ThatCanNeverEndIsADeadlockWhichNamesTheWaitingJobs) {
   Simulation sim;
   Process& node = sim.spawn("node");
-  const auto workers = node.open_workers("io", {});
+  const auto workers = node.open_thread_pool("io", {});
   Gate never;
   ASSERT_TRUE(workers->submit([&](std::stop_token) { node.wait(never); }));
   try {
@@ -249,7 +249,7 @@ TEST(SimWait, WorkersThatCannotBeDestroyedFailTheNextRun) {
   Simulation sim;
   Process& node = sim.spawn("node");
   Gate never;
-  auto workers = node.open_workers("io", {});
+  auto workers = node.open_thread_pool("io", {});
   ASSERT_TRUE(workers->submit([&](std::stop_token) { node.wait(never); }));  // takes no notice of the stop
   sim.run_until_idle();
   workers.reset();
@@ -263,7 +263,7 @@ TEST(SimWaitDeathTest, AFailureThatNoRunHasShownEndsTheTest) {
         Simulation sim;
         Process& node = sim.spawn("node");
         Gate never;
-        const auto workers = node.open_workers("io", {});
+        const auto workers = node.open_thread_pool("io", {});
         (void)workers->submit([&](std::stop_token) { node.wait(never); });
         sim.run_until_idle();
       },

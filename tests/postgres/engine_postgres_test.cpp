@@ -40,7 +40,7 @@ class EngineOnPostgres : public testing::Test {
 
 TEST_F(EngineOnPostgres, ContinuesWhereTheLastOneEnded) {
   auto engine = open();
-  ASSERT_EQ(engine->report().reduced.size(), 1U) << "no synchronous standby";
+  ASSERT_EQ(engine->report().weakened_guarantees.size(), 1U) << "no synchronous standby";
   ASSERT_TRUE(engine->create<lamp>("hall"));
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(engine->send<lamp>("hall", Switch{}));
   engine.reset();

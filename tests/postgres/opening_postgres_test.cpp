@@ -32,12 +32,12 @@ TEST_F(Opening, ASettingThatLosesCommitsIsRefusedWithoutTheUnsafeFlag) {
   EXPECT_THAT(refused.error().message(), HasSubstr("synchronous_commit = off"));
   const auto accepted = open("&pawl_unsafe=1");
   ASSERT_TRUE(accepted);
-  EXPECT_THAT((*accepted)->info().reduced, testing::Contains(HasSubstr("synchronous_commit = off")));
+  EXPECT_THAT((*accepted)->info().weakened_guarantees, testing::Contains(HasSubstr("synchronous_commit = off")));
 }
 
 TEST_F(Opening, AServerWithoutASynchronousStandbyIsReportedAsAReducedGuarantee) {
   const auto store = open().value();
-  EXPECT_THAT(store->info().reduced, testing::ElementsAre(HasSubstr("no synchronous standby")));
+  EXPECT_THAT(store->info().weakened_guarantees, testing::ElementsAre(HasSubstr("no synchronous standby")));
 }
 
 TEST_F(Opening, TheViewShowsWhenTheNewestGenerationBegan) {

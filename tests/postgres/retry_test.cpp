@@ -196,7 +196,7 @@ TEST(ServerRestart, AnOwnerFollowsAPromotionToTheSynchronousStandbyAndNothingIsL
   options.url = "postgresql://postgres@/" + place.database() + "?host=" + primary.directory().string() + "," +
                 standby.directory().string() + "&port=5432,5432";
   auto store = open_postgres(options).value();
-  EXPECT_TRUE(store->info().reduced.empty());
+  EXPECT_TRUE(store->info().weakened_guarantees.empty());
   const auto drafts = fill(*store, 5);
   primary.crash();
   standby.promote();

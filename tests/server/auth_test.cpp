@@ -52,8 +52,8 @@ class ShiftedRuntime final : public Runtime {
   Instant instant() override { return inside_.instant() + shift; }
   std::uint64_t random() override { return inside_.random(); }
   std::unique_ptr<Lane> open_lane(std::string name) override { return inside_.open_lane(std::move(name)); }
-  std::unique_ptr<Workers> open_workers(std::string name, Workers::Options options) override {
-    return inside_.open_workers(std::move(name), options);
+  std::unique_ptr<ThreadPool> open_thread_pool(std::string name, ThreadPool::Options options) override {
+    return inside_.open_thread_pool(std::move(name), options);
   }
   bool wait(Gate& gate, std::optional<Duration> timeout) override { return inside_.wait(gate, timeout); }
   bool fault(std::string_view) override { return false; }

@@ -138,7 +138,7 @@ class Kettle final : public System {
   std::vector<Setting> settings() override {
     return {{.name = "litres",
              .type = "1 or 2",
-             .otherwise = "1",
+             .default_value = "1",
              .description = "how much it holds",
              .set = [this](std::string_view text) -> Result<void> {
                if (text != "1" && text != "2") return fail(Code::invalid_argument, "1 or 2");
@@ -209,7 +209,7 @@ TEST(Config, AStoreInPostgresqlIsBackedUpByItsOwnTools) {
 TEST(Config, TheDocumentationListsEveryKeyWithItsDefault) {
   std::vector<std::string> expected;
   for (const auto& key : config_keys()) {
-    expected.push_back(fmt::format("| `{}` | {} | `{}` | {}{} |", key.name, key.type, key.otherwise,
+    expected.push_back(fmt::format("| `{}` | {} | `{}` | {}{} |", key.name, key.type, key.default_value,
                                    key.description, key.reloadable ? " (reloaded on SIGHUP)" : ""));
   }
   std::vector<std::string> found;

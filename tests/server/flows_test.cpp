@@ -93,11 +93,11 @@ TEST_F(FlowRoutes, AStartAnswersWithTheRunAndWhereItIs) {
 TEST_F(FlowRoutes, AStartWithoutAnIdTakesTheRunsUlid) {
   const auto answer = post(kRuns);
   EXPECT_EQ(answer.status, 201) << answer.body;
-  EXPECT_EQ(member(answer.body, "id"), member(answer.body, "run"));
-  const auto ulid = member(answer.body, "run");
+  EXPECT_EQ(member(answer.body, "id"), member(answer.body, "ulid"));
+  const auto ulid = member(answer.body, "ulid");
   const auto found = world_.call("GET", "/v1/runs/" + ulid.substr(1, ulid.size() - 2));
   EXPECT_EQ(found.status, 200) << found.body;
-  EXPECT_EQ(member(found.body, "run"), ulid);
+  EXPECT_EQ(member(found.body, "ulid"), ulid);
 }
 
 TEST_F(FlowRoutes, ASecondStartFindsTheUnfinishedRun) {
@@ -105,7 +105,7 @@ TEST_F(FlowRoutes, ASecondStartFindsTheUnfinishedRun) {
   const auto second = post(kRuns, R"({"id":"a"})");
   EXPECT_EQ(second.status, 200) << second.body;
   EXPECT_EQ(member(second.body, "attached"), "true");
-  EXPECT_EQ(member(second.body, "run"), member(first, "run"));
+  EXPECT_EQ(member(second.body, "ulid"), member(first, "ulid"));
 }
 
 TEST_F(FlowRoutes, AStartMayWaitForTheEnd) {
@@ -214,7 +214,7 @@ TEST_F(FlowRoutes, ARepeatedStartFindsTheRunOfTheFirstEvenWhenThatHasEnded) {
     const auto before = world_.last_seq();
     const auto second = start_with(key, body);
     EXPECT_EQ(second.status, 200) << second.body;
-    EXPECT_EQ(member(second.body, "run"), member(first.body, "run"));
+    EXPECT_EQ(member(second.body, "ulid"), member(first.body, "ulid"));
     EXPECT_EQ(member(second.body, "id"), member(first.body, "id"));
     EXPECT_EQ(member(second.body, "state"), R"("aborted")") << "as it is now";
     EXPECT_EQ(member(second.body, "attached"), "true");
@@ -312,7 +312,7 @@ TEST_F(FlowRoutes, ATimelineTellsWhatTookTime) {
   const auto answer = world_.call("GET", kRuns + "/a/timeline");
   EXPECT_EQ(answer.status, 200) << answer.body;
   EXPECT_EQ(member(answer.body, "truncated"), "false");
-  EXPECT_EQ(member(member(answer.body, "run"), "state"), R"("done")");
+  EXPECT_EQ(member(member(answer.body, "ulid"), "state"), R"("done")");
   EXPECT_THAT(answer.body, HasSubstr(R"({"kind":"attempt","step":"weigh","attempt":1)"));
   EXPECT_THAT(answer.body, HasSubstr(R"("outcome":"failed","error":)"));
   EXPECT_THAT(answer.body, HasSubstr("the road is closed"));
@@ -375,11 +375,11 @@ TEST_F(FlowRoutes, ARepeatedRetryFindsTheRunThatTheFirstHasStarted) {
   EXPECT_EQ(member(first.body, "generation"), "2") << first.body;
   const auto second = retry("late", R"({"step":"carry"})");
   EXPECT_EQ(second.status, 200) << second.body;
-  EXPECT_EQ(member(second.body, "run"), member(first.body, "run"));
+  EXPECT_EQ(member(second.body, "ulid"), member(first.body, "ulid"));
   EXPECT_EQ(complete(claim()).status, 200);
   ended("a");
   const auto third = retry("late", R"({"step":"carry"})");
-  EXPECT_EQ(member(third.body, "run"), member(first.body, "run")) << "also after its end";
+  EXPECT_EQ(member(third.body, "ulid"), member(first.body, "ulid")) << "also after its end";
   EXPECT_EQ(member(third.body, "generation"), "2");
 }
 
@@ -426,7 +426,7 @@ TEST_F(FlowRoutes, AWorkerClaimsKeepsAndCompletesAStep) {
   const auto run = start("a");
   const auto claimed = claim();
   EXPECT_EQ(member(claimed, "step"), R"("carry")");
-  EXPECT_EQ(member(claimed, "run"), member(run, "run"));
+  EXPECT_EQ(member(claimed, "ulid"), member(run, "ulid"));
   EXPECT_EQ(member(claimed, "request"), R"({"grams":70,"to":"Oslo"})");
   EXPECT_EQ(member(claimed, "response"), R"({"weighed":70,"signed_by":""})");
   EXPECT_EQ(member(claimed, "duration"), R"("30s")");

@@ -91,7 +91,7 @@ class Counter {
   Time last_{};
   std::unique_ptr<Lane> lane_ = process_.open_lane("decide");
   // One thread: the disk's order is that of the decisions.
-  std::unique_ptr<Workers> workers_ = process_.open_workers("disk", {.threads = 1, .queue = 2});
+  std::unique_ptr<ThreadPool> workers_ = process_.open_thread_pool("disk", {.threads = 1, .queue = 2});
 };
 
 /// The client, the disk and one server after the other.

@@ -31,7 +31,7 @@ void mixed_day(Simulation& sim) {
   a.set_drift_ppm(-12'345);
   const auto lane_a = a.open_lane("lane");
   const auto lane_b = b.open_lane("lane");
-  const auto workers = a.open_workers("io", {.threads = 2});
+  const auto workers = a.open_thread_pool("io", {.threads = 2});
   pawl::Gate gate;
   for (int i = 0; i < 6; ++i) {
     (void)workers->submit([&](std::stop_token) {
@@ -166,7 +166,7 @@ TEST(Explore, ReportsAFailureThatADestructorHadToHoldBack) {
   const auto summary = explore(quiet("teardown", 1), [](Simulation& sim) -> pawl::Result<void> {
     auto& node = sim.spawn("node");
     pawl::Gate gate;
-    const auto workers = node.open_workers("io", {});
+    const auto workers = node.open_thread_pool("io", {});
     (void)workers->submit([&](std::stop_token) {
       node.wait(gate, 1s);
       sim.require(false, "too late");

@@ -115,7 +115,7 @@ class FlowWorld {
     if (dice == 0) return Error(Code::timed_out, "chance");
     if (dice == 1) return Outcome::abort("chance");
     if (dice == 2 && name == "pack") return Outcome::rewind("charge", "chance");
-    auto& done = outside_.done[step.run()];
+    auto& done = outside_.done[step.run_ulid()];
     if (done.empty() || done.back() != name) done.push_back(name);
     return Outcome::done();
   }
@@ -125,12 +125,12 @@ class FlowWorld {
     return pawl::flow<Parcel, Label>("parcel")
         .start("charge",
                [this, queued](Step& present, const Parcel&, Label& label) {
-                 outside_.charged[present.run()] = 1;  // idempotent
+                 outside_.charged[present.run_ulid()] = 1;  // idempotent
                  label.did.push_back("charge");
                  return step(present, "charge", queued(present));
                })
         .undo([this](Step& present, const Parcel&, Label&) {
-          if (outside_.charged.contains(present.run())) outside_.refunded[present.run()] = 1;
+          if (outside_.charged.contains(present.run_ulid())) outside_.refunded[present.run_ulid()] = 1;
           return Outcome::done();
         })
         .to("pack",
@@ -147,7 +147,7 @@ class FlowWorld {
         .end();
   }
   Outcome close(Step& present) {
-    outside_.done[present.run()].push_back("close");
+    outside_.done[present.run_ulid()].push_back("close");
     outside_.closed.insert(present.id());
     return Outcome::done();
   }
@@ -304,7 +304,7 @@ class FlowWorld {
   }
 
   void check_run(const pawl::Run& run) {
-    const auto& done = outside_.done[run.run];
+    const auto& done = outside_.done[run.ulid];
     sim_.require(std::ranges::count(done, "close") >= 1, "the finalizer has run");
     if (run.state == RunState::done) {
       std::vector<std::string> order;
@@ -314,9 +314,9 @@ class FlowWorld {
       const auto whole = run.flow == "order" ? std::vector<std::string>{"split", "bill", "close"}
                                              : std::vector<std::string>{"charge", "pack", "ship", "close"};
       sim_.require(order == whole, "a run that is done has done every step, in order");
-      sim_.require(!outside_.refunded.contains(run.run), "nothing of it was undone");
+      sim_.require(!outside_.refunded.contains(run.ulid), "nothing of it was undone");
     } else {
-      sim_.require(outside_.charged.contains(run.run) == outside_.refunded.contains(run.run) ||
+      sim_.require(outside_.charged.contains(run.ulid) == outside_.refunded.contains(run.ulid) ||
                        run.state == RunState::handed_off,
                    "what was charged was refunded");
     }
@@ -333,7 +333,7 @@ class FlowWorld {
           after.ended && (after.on == RunAfter::always || success == (after.on == RunAfter::success));
       if (fits) continue;
       sim_.require(run->state == RunState::cancelled, "a dependent whose condition is not met is cancelled");
-      sim_.require(!outside_.charged.contains(run->run), "and has done nothing");
+      sim_.require(!outside_.charged.contains(run->ulid), "and has done nothing");
     }
   }
 

@@ -77,7 +77,7 @@ class Holder {
   Instant owned_until_{};
   Instant cut_off_until_{};
   std::unique_ptr<Lane> lane_ = process_.open_lane("lease");
-  std::unique_ptr<Workers> workers_ = process_.open_workers("row", {.threads = 1});
+  std::unique_ptr<ThreadPool> workers_ = process_.open_thread_pool("row", {.threads = 1});
 };
 
 /// A holder and its process, replaced when it crashes.

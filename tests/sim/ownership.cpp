@@ -168,7 +168,7 @@ class OwnershipWorld : public World {
     std::uint64_t server = 0;
     sim::Process* process = nullptr;
     std::unique_ptr<Engine> engine;
-    std::unique_ptr<Workers> asking;
+    std::unique_ptr<ThreadPool> asking;
     Duration since{};
   };
   struct Trip {
@@ -218,7 +218,7 @@ class OwnershipWorld : public World {
     });
   }
 
-  void opened() override { asking_ = process_->open_workers("asking", {.threads = 64}); }
+  void opened() override { asking_ = process_->open_thread_pool("asking", {.threads = 64}); }
   bool is_useless() const override { return fate_->ended; }
 
   void replace() override {
@@ -401,7 +401,7 @@ class OwnershipWorld : public World {
   std::map<std::uint64_t, std::multiset<std::string>> running_;  // by server
   std::deque<Asked> asked_;
   std::vector<Former> former_;
-  std::unique_ptr<Workers> asking_;
+  std::unique_ptr<ThreadPool> asking_;
 };
 
 }  // namespace

@@ -116,7 +116,7 @@ TEST(Defects, D07_ConcurrentChangesAreNotLost) {
     LiftWorld world(options);
     world.supervisor().apply({.children = {lift("a"), lift("b")}}).value();
     ASSERT_TRUE(world.comes_to("a", "Up"));
-    const auto people = world.kit.process().open_workers("people", {.threads = 3, .queue = 3});
+    const auto people = world.kit.process().open_thread_pool("people", {.threads = 3, .queue = 3});
     ASSERT_TRUE(people->submit([&](std::stop_token) { world.supervisor().park("a").value(); }));
     ASSERT_TRUE(people->submit(
         [&](std::stop_token) { world.supervisor().upsert(lift("a", R"({"level": 2})")).value(); }));

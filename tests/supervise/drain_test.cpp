@@ -151,7 +151,7 @@ TEST(Drain, TwoAtOnceBothReturn) {
   world.supervisor().apply({.children = {lift("a")}}).value();
   ASSERT_TRUE(world.comes_to("a", "Up"));
   int returned = 0;
-  const auto people = world.kit.process().open_workers("people", {.threads = 2, .queue = 2});
+  const auto people = world.kit.process().open_thread_pool("people", {.threads = 2, .queue = 2});
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(people->submit([&](std::stop_token) {
       if (world.supervisor().drain().clean) ++returned;

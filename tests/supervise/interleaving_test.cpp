@@ -20,8 +20,8 @@ class HoldingRuntime final : public Runtime {
   Instant instant() override { return inner_.instant(); }
   std::uint64_t random() override { return inner_.random(); }
   std::unique_ptr<Lane> open_lane(std::string name) override { return inner_.open_lane(std::move(name)); }
-  std::unique_ptr<Workers> open_workers(std::string name, Workers::Options options) override {
-    return inner_.open_workers(std::move(name), options);
+  std::unique_ptr<ThreadPool> open_thread_pool(std::string name, ThreadPool::Options options) override {
+    return inner_.open_thread_pool(std::move(name), options);
   }
   bool fault(std::string_view point) override { return inner_.fault(point); }
   bool wait(Gate& gate, std::optional<Duration> timeout) override {
@@ -130,7 +130,7 @@ TEST(Interleaving, AnOlderStepThatArrivesAfterANewerOneChangesNothing) {
   ASSERT_EQ(world.state("a"), "Up");
 
   // Somebody parks it, and is held up between the commit and telling the supervisor.
-  const auto people = world.process->open_workers("people", {.threads = 1, .queue = 1});
+  const auto people = world.process->open_thread_pool("people", {.threads = 1, .queue = 1});
   bool parked = false;
   world.runtime->hold_when = [&] { return world.stored("a").asked == Intent::park; };
   ASSERT_TRUE(people->submit([&](std::stop_token) { parked = world.supervisor->park("a").has_value(); }));

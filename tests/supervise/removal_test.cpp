@@ -140,7 +140,7 @@ TEST(Removal, OfAParentThatManyPeopleWantAndDoNotWantLeavesNobodyBehind) {
     SupervisorKitOptions options;
     options.simulation.seed = seed;
     LiftWorld world(options);
-    const auto people = world.kit.process().open_workers("people", {.threads = 3, .queue = 3});
+    const auto people = world.kit.process().open_thread_pool("people", {.threads = 3, .queue = 3});
     for (int person = 0; person < 3; ++person) {
       ASSERT_TRUE(people->submit([&](std::stop_token) {
         for (int round = 0; round < 10; ++round) {

@@ -18,7 +18,7 @@ TEST(WorkerSettings, TheDocumentationListsEveryKeyWithItsDefault) {
   std::vector<std::string> expected;
   for (const auto& setting : worker_settings(options)) {
     expected.push_back(fmt::format("| `workers.{}` | {} | `{}` | {} |", setting.name, setting.type,
-                                   setting.otherwise, setting.description));
+                                   setting.default_value, setting.description));
   }
   std::vector<std::string> found;
   std::ifstream page(PAWL_SOURCE_DIR "/docs/workers.md");
@@ -33,8 +33,8 @@ TEST(WorkerSettings, TheDefaultsThatAreShownAreThoseInUse) {
   WorkersOptions options{
       .tick = 1ms, .on_stop = OnStop::drain, .drain_base = 1ms, .actions = 1, .collectors = 1};
   for (const auto& setting : worker_settings(options)) {
-    if (setting.otherwise == "\"\"") continue;
-    const auto taken = setting.set(setting.otherwise);
+    if (setting.default_value == "\"\"") continue;
+    const auto taken = setting.set(setting.default_value);
     EXPECT_TRUE(taken) << setting.name << ": " << taken.error().to_string();
   }
   EXPECT_EQ(options.tick, before.tick);

@@ -153,7 +153,7 @@ export interface RunRef {
 }
 
 export interface Run extends RunRef {
-  run: string;
+  ulid: string;
   state: RunState;
   status: string;
   finished: boolean;

@@ -448,11 +448,11 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Lane* maintenance_ = nullptr;
   Lane* helper_ = nullptr;
   Lane* lane_ = nullptr;
-  Workers* workers_ = nullptr;
+  ThreadPool* workers_ = nullptr;
   std::unique_ptr<Lane> maintenance_owner_;
   std::unique_ptr<Lane> helper_owner_;
   std::unique_ptr<Lane> lane_owner_;
-  std::unique_ptr<Workers> workers_owner_;
+  std::unique_ptr<ThreadPool> workers_owner_;
 };
 
 }  // namespace pawl

@@ -31,14 +31,14 @@ Result<std::unique_ptr<Store>> open_store(Runtime& runtime, const EngineOptions&
 
 Result<void> EngineCore::open(const StoreOpener& opener) {
   PAWL_TRY(store_, opener(runtime_, options_));
-  report_.reduced = store_->info().reduced;
-  for (const auto& what : report_.reduced) options_.log.warn("reduced guarantee", {{"what", what}});
+  report_.weakened_guarantees = store_->info().weakened_guarantees;
+  for (const auto& what : report_.weakened_guarantees) options_.log.warn("weakened guarantee", {{"what", what}});
   if (!options_.schema.empty()) PAWL_CHECK(store_->execute(options_.schema));
   PAWL_CHECK(migrate(*store_, options_.migrations));
-  const auto workers = static_cast<std::uint32_t>(std::max<std::size_t>(options_.workers, 1));
+  const auto workers = static_cast<std::uint32_t>(std::max<std::size_t>(options_.work_threads, 1));
   auto pools = options_.pools;
   pools[std::string(kThreads)] = workers;
-  pools[std::string(kAhead)] = static_cast<std::uint32_t>(std::max<std::size_t>(options_.begun, workers));
+  pools[std::string(kAhead)] = static_cast<std::uint32_t>(std::max<std::size_t>(options_.max_started_attempts, workers));
   for (const auto& [name, size] : pools) {
     PAWL_TRY(auto pool, PermitPool::open(name == kThreads ? "workers"
                                          : name == kAhead ? "begun"
@@ -63,7 +63,7 @@ Result<void> EngineCore::open(const StoreOpener& opener) {
   lane_owner_ = runtime_.open_lane("engine");
   maintenance_owner_ = runtime_.open_lane("maintenance");
   helper_owner_ = runtime_.open_lane("append");
-  workers_owner_ = runtime_.open_workers("work", {.threads = workers, .queue = std::size_t{1} << 20});
+  workers_owner_ = runtime_.open_thread_pool("work", {.threads = workers, .queue = std::size_t{1} << 20});
   lane_ = lane_owner_.get();
   maintenance_ = maintenance_owner_.get();
   helper_ = helper_owner_.get();

@@ -228,7 +228,7 @@ void EngineCore::work_overdue(WorkKey key, std::uint32_t attempt) {
   found->second.abandoned = true;
   const auto* head = heads_.find(key.first);
   const auto* work = find_work(head, key.second);
-  if (replaced_ < options_.workers) {
+  if (replaced_ < options_.work_threads) {
     found->second.replaced = true;
     replace_threads(1);
     const auto* handler = work != nullptr ? handler_of(head->machine, work->name) : nullptr;
@@ -247,7 +247,7 @@ void EngineCore::replace_threads(std::ptrdiff_t more) {
   PAWL_ASSERT(more >= 0 || replaced_ >= static_cast<std::size_t>(-more),
               "no more threads go than have replaced others", replaced_);
   replaced_ += static_cast<std::size_t>(more);
-  workers_->resize(std::max<std::size_t>(options_.workers, 1) + replaced_);
+  workers_->resize(std::max<std::size_t>(options_.work_threads, 1) + replaced_);
 }
 
 /// Leaves what a handler has returned to the lane, which takes what several have returned at once.

@@ -100,7 +100,7 @@ Result<void> PostgresStore::open_owner() {
   PAWL_TRY(auto info, facts(db, meta));
   Seq next = std::max({info.last, meta.high, meta.horizon}) + 1;
   if (same && server.timeline > before.timeline) next += kFailoverGap;
-  info.reduced = server.reduced;
+  info.weakened_guarantees = server.weakened_guarantees;
   status_.set(std::move(info));
   PAWL_CHECK(writer_.open(std::move(db), std::move(server), next, meta.flushed));
   return keeper_.start();

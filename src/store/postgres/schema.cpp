@@ -219,16 +219,16 @@ Result<ServerFacts> server_facts(Connection& db) {
   if (row.text(0, 2) == "off") facts.unsafe.emplace_back("fsync = off");
   if (row.text(0, 3) == "off") facts.unsafe.emplace_back("full_page_writes = off");
   for (const auto& setting : facts.unsafe) {
-    facts.reduced.push_back(
+    facts.weakened_guarantees.push_back(
         fmt::format("{}: a crash of the server may lose commits that were acknowledged", setting));
   }
   if (row.text(0, 4).empty()) {
-    facts.reduced.emplace_back(
+    facts.weakened_guarantees.emplace_back(
         "no synchronous standby: commits survive crashes of the server, but not the loss of its disk, and a "
         "failover "
         "to a standby may lose the newest");
   } else if (facts.synchronous_commit == "local") {
-    facts.reduced.emplace_back(
+    facts.weakened_guarantees.emplace_back(
         "synchronous_commit = local: the synchronous standby is not waited for, a failover may lose the "
         "newest commits");
   }

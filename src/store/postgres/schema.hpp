@@ -60,7 +60,7 @@ struct ServerFacts {
   std::int64_t timeline = 0;
   std::string synchronous_commit;
   std::vector<std::string> unsafe;   ///< settings that lose acknowledged commits
-  std::vector<std::string> reduced;  ///< sentences for `StoreInfo::reduced`
+  std::vector<std::string> weakened_guarantees;  ///< sentences for `StoreInfo::weakened_guarantees`
 };
 
 /// Errors: `invalid_argument` where the server is too old or not UTF-8.

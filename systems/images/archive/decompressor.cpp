@@ -11,6 +11,8 @@
 #include <optional>
 
 #include "images/archive/findings.hpp"
+#include "pawl/error.hpp"
+#include "pawl/names.hpp"
 
 namespace pawl::images {
 namespace {

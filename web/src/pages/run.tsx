@@ -281,7 +281,7 @@ function Facts({ run, flow }: { run: Run; flow: Flow | undefined }) {
         </>
       )}
       <dt>Run</dt>
-      <dd class="mono small">{run.run}</dd>
+      <dd class="mono small">{run.ulid}</dd>
       <dt>Instance</dt>
       <dd>
         <Link to={instancePath(run.flow, run.id)}>Show as an instance</Link>
