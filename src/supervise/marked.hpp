@@ -24,6 +24,9 @@ class MarkedTemplate {
     std::string text{};
     bool is_text = true;           ///< otherwise `text` is JSON
     std::optional<Error> error{};  ///< why there is no value, with the fields `line` and `column`
+    /// Set for a quoted variable (`{{ "{{" }} .X }}`), which is an error in a template of the children: they
+    /// would get the literal text. With the fields `line` and `column`.
+    std::optional<Error> quoted_variable{};
   };
   using Indices = std::set<std::size_t>;
 
@@ -38,7 +41,8 @@ class MarkedTemplate {
 
   /// What was read from `text`, with the values. The members of the root that are named in `templates` are
   /// templates of somebody else's: they get their expressions back. Errors: the mistake, the error of the
-  /// first expression elsewhere (also in a comment), then that of `read`.
+  /// first expression elsewhere (also in a comment), that of the first quoted variable in such a member, then
+  /// that of `read`.
   Result<ConfigDocument> fill(Result<ConfigDocument> read, const std::vector<std::string>& templates) const;
 
   /// The expressions that stand in these members alone.

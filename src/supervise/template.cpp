@@ -249,13 +249,34 @@ std::string unquoted_text(std::string_view scalar) {
   return fmt::format("{0}{1}{0}", kMark, scalar);
 }
 
+namespace {
+
+/// The error for the quoted variable `{{ "{{" }} .X }}` or `{{ "{{ .X }}" }}` in a template that is handed on
+/// as it is; none for other expressions. `value` is what the expression gives, `after` the text behind it.
+std::optional<Error> quoted_variable_error(std::string_view text, std::size_t opening, std::string_view value,
+                                           std::string_view after) {
+  const auto inner = value.rfind(kOpening);
+  if (inner == std::string_view::npos) return std::nullopt;
+  value.remove_prefix(inner + kOpening.size());
+  ExpressionReader reader(value.empty() ? after.substr(0, after.find('\n')) : value);
+  const auto variable = reader.read();
+  if (!variable || variable->path.empty()) return std::nullopt;
+  return at_position(text, opening,
+                     {Code::template_invalid,
+                      fmt::format("templates of children are handed on as they are; write {{{{ .{} }}}} "
+                                  "without quoting the braces",
+                                  shown(supervise::joined_path(variable->path)))});
+}
+
+}  // namespace
+
 namespace supervise {
 
 MarkedTemplate::MarkedTemplate(std::string_view text, const Variables& variables,
                                const InternalVariables& internal) {
   auto walked = walk_template(
       text, variables, internal, [this](std::string_view literal) { text_ += literal; },
-      [this](FoundExpression found) -> Result<void> {
+      [&](FoundExpression found) -> Result<void> {
         text_ += fmt::format("{0}{1}{0}", kMark, expressions_.size());
         Expression one{.written = std::string(found.written),
                        .opening = found.opening,
@@ -263,6 +284,10 @@ MarkedTemplate::MarkedTemplate(std::string_view text, const Variables& variables
         if (found.value) {
           one.text = std::move(found.value->text);
           one.is_text = found.value->is_text;
+          if (found.written.contains('"')) {
+            one.quoted_variable = quoted_variable_error(text, found.opening, one.text,
+                                                        text.substr(found.opening + found.written.size()));
+          }
         } else {
           one.error = std::move(found.value).error();
         }
@@ -387,7 +412,9 @@ Result<ConfigDocument> MarkedTemplate::fill(Result<ConfigDocument> read,
   const auto document = read ? JsonDocument::parse(read->json, kLimits) : fail(read.error());
   const auto exempt = document ? elsewhere(read->json, templates) : Indices();
   for (std::size_t i = 0; i < expressions_.size(); ++i) {
-    if (expressions_[i].error && !exempt.contains(i)) return fail(*expressions_[i].error);
+    const auto& one = expressions_[i];
+    const auto& error = exempt.contains(i) ? one.quoted_variable : one.error;
+    if (error) return fail(*error);
   }
   if (!document) return fail(document.error());
   Filler filler(expressions_, templates);

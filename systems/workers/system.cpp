@@ -162,7 +162,7 @@ class WorkersSystem final : public System {
   Result<void> apply_demo() {
     PAWL_TRY(const auto now, supervisor_->applied());
     if (!now.first.children.empty()) return {};
-    PAWL_TRY(auto tree, read_tree(kDemoTree, "demo", nullptr));
+    PAWL_TRY(auto tree, read_tree(kDemoTree, "demo", &supervisor_->types()));
     if (!keeper_) {
       std::erase_if(tree.children, [](const ChildSpec& child) { return child.worker_type == "process"; });
     }

@@ -24,7 +24,6 @@ PAWL = os.path.abspath(sys.argv[1])
 MOSQUITTO = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin")
 CLIENTS = 10
 EXPECT_EVERY = 1  # seconds
-# The parent's configuration is a template, too: what its children are to render is quoted in it.
 LINE = """\
   - name: line
     workerType: parent
@@ -34,7 +33,7 @@ LINE = """\
         child_worker_type: process
         child_config: |
           command: [/bin/sh, -c, exec sleep 100000]
-          environment: {DEVICE: '{{ "{{" }} .DEVICE_ID }}'}
+          environment: {DEVICE: '{{ .DEVICE_ID }}'}
           backoff_first: 300ms
           stop_grace: 2s
 """

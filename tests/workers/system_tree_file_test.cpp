@@ -13,8 +13,11 @@
 #include "pawl/supervisor_kit.hpp"
 #include "tests/workers/types_servers.hpp"
 #include "workers/config/yaml.hpp"
+#include "workers/demo_tree.hpp"
+#include "workers/good_part.hpp"
 #include "workers/tree_file.hpp"
 #include "workers/types/all.hpp"
+#include "workers/types/process.hpp"
 
 namespace pawl::workers {
 namespace {
@@ -212,6 +215,48 @@ TEST_F(TheFileOfWorkers, HoldsTheExampleOfParentsWithChildrenAndMappedStates) {
   EXPECT_THAT(kit_.moves("plant"), ElementsAre("Active", "Impaired", "Closing", "Stopped"));
   kit_.supervisor().run("plant").value();
   ASSERT_TRUE(kit_.wait_for("plant/mqtt-connection", "TryingToConnect"));
+}
+
+TEST_F(TheFileOfWorkers, HasQuotedVariablesOfChildrenRefusedWithWhatToWrite) {
+  write(
+      "children:\n  - name: line\n    workerType: parent\n    userSpec:\n      config: |\n"
+      "        child_config: |\n          address: '{{ \"{{\" }} .IP }}'\n"
+      "          device: '{{ \"{{ .DEVICE_ID }}\" }} {{ \"{{\" }} .B {{ \"}}\" }}'\n");
+  look_twice();
+  ASSERT_THAT(file_->problems(), SizeIs(2));
+  EXPECT_EQ(describe(file_->problems()[0]),
+            path() +
+                ":7: children[0].userSpec.config: templates of children are handed on as they are; write "
+                "{{ .IP }} without quoting the braces; expected {{ .NAME }}, or a text in quotation "
+                "marks, got {{ \"{{\" }}");
+  EXPECT_THAT(describe(file_->problems()[1]), HasSubstr(":8: children[0].userSpec.config: "));
+  EXPECT_THAT(describe(file_->problems()[1]), HasSubstr("write {{ .DEVICE_ID }} without"));
+}
+
+TEST_F(TheFileOfWorkers, HasStoredQuotedVariablesOfChildrenRefusedWithWhatToWrite) {
+  kit_.supervisor()
+      .apply({.children = {{.name = "line",
+                            .worker_type = "parent",
+                            .user_spec = {.config = "children_count: 1\nchild_config: 'address: {{ \"{{\" }} "
+                                                    ".DEVICE_ID }}'"}}}})
+      .value();
+  ASSERT_TRUE(kit_.wait_until([&] {
+    const auto line = kit_.supervisor().show("line");
+    return line && enum_name(line->health) == "config_error";
+  }));
+  EXPECT_THAT(kit_.supervisor().show("line").value().problem,
+              HasSubstr("line 2, column 25: templates of children are handed on as they are; write "
+                        "{{ .DEVICE_ID }} without quoting the braces"));
+}
+
+TEST_F(TheFileOfWorkers, HasNoMistakesInTheDemo) {
+  WorkerTypes types;
+  add_worker_types(types, {});
+  add_process_without_shim(types);
+  const auto read = take_good(kDemoTree, "demo", types, {});
+  EXPECT_THAT(read.problems, IsEmpty());
+  ASSERT_TRUE(read.tree);
+  EXPECT_THAT(read.tree->children, SizeIs(3));
 }
 
 TEST_F(TheFileOfWorkers, HasAMistakeLoggedOnceHoweverOftenItIsLookedAt) {

@@ -84,8 +84,9 @@ std::vector<TemplateProblem> check_template(std::string_view text, const Variabl
     problems.push_back(std::move(problem));
   };
   for (std::size_t i = 0; i < config.expressions().size(); ++i) {
-    const auto& error = config.expressions()[i].error;
-    if (!error || others.contains(i)) continue;
+    const auto& one = config.expressions()[i];
+    const auto& error = others.contains(i) ? one.quoted_variable : one.error;
+    if (!error) continue;
     if (problems.size() == kMostProblems) return problems;
     const bool missing = error->code() == Code::variable_missing;
     add(*error, missing ? describe_missing(*error) : describe_other(*error));

@@ -18,8 +18,8 @@ struct TemplateProblem {
 };
 
 /// What keeps the template from being rendered: every variable that is missing, up to the first expression
-/// that cannot be read. Not in the members of the root that are `templates` of children, which have variables
-/// besides.
+/// that cannot be read. Members of the root in `templates` are filled in by the children, which have more
+/// variables; a quoted variable there (`{{ "{{" }} .X }}`) is a problem.
 std::vector<TemplateProblem> check_template(std::string_view text, const Variables& variables,
                                             const std::vector<std::string>& templates);
 
