@@ -324,6 +324,17 @@ class ReadNestedTree : public testing::Test {
     for (const auto& problem : check_tree(text, "site.yaml", &types_)) lines.push_back(describe(problem));
     return lines;
   }
+  /// Groups within each other, the innermost with a pump of this configuration.
+  static std::string groups(std::size_t levels, std::string_view config) {
+    std::string text = "children:\n";
+    std::string indent = "  ";
+    for (std::size_t level = 0; level < levels; ++level, indent += "    ")
+      text += fmt::format("{0}- name: group-{1}\n{0}  workerType: group\n{0}  children:\n", indent, level);
+    return text + fmt::format(
+                      "{0}- name: leaf\n{0}  workerType: pump\n{0}  userSpec:\n{0}    config: |\n{0}"
+                      "      {1}\n",
+                      indent, config);
+  }
   static constexpr std::string_view kPlant = R"(children:
   - name: plant
     workerType: group
@@ -356,6 +367,34 @@ TEST_F(ReadNestedTree, ChildrenAreTheConfigurationOfTheirParentAndTemplatesOfThe
   EXPECT_EQ(connection.user_spec.config, "url: tcp://{{ .IP }}:{{ .PORT }}/{{ \"{{\" }}\n");
   EXPECT_THAT(connection.state_mapping,
               ElementsAre(std::pair("Active", "Connected"), std::pair("Closing", "Stopped")));
+}
+
+TEST_F(ReadNestedTree, OfTwelveLevelsIsAsLongAsItsFile) {
+  const std::string quotes(1000, '"');
+  const auto tree = read_tree(groups(12, quotes), "f", &types_);
+  ASSERT_TRUE(tree) << tree.error().message();
+  auto worker = tree->children.at(0);
+  EXPECT_LT(worker.user_spec.config.size(), 5000U);
+  for (int level = 0; level < 12; ++level) {
+    const auto below = children_of_config(worker.user_spec.config);
+    ASSERT_TRUE(below) << level << worker.user_spec.config;
+    worker = below->at(0);
+  }
+  EXPECT_EQ(worker.name, "leaf");
+  EXPECT_EQ(worker.user_spec.config, quotes + "\n");
+  EXPECT_EQ(read_tree(write_tree(*tree), "f", &types_).value(), *tree);
+}
+
+TEST_F(ReadNestedTree, OfFifteenLevelsWithALeafOfQuotesIsReadOrRefusedWithinItsSize) {
+  constexpr int kLevels = 14;  // and the leaf
+  const auto tree = read_tree(groups(kLevels, std::string(400'000, '"')), "f", &types_);
+  ASSERT_TRUE(tree) << tree.error().message();
+  EXPECT_LT(tree->children.at(0).user_spec.config.size(), 850'000U);
+  EXPECT_THAT(mistakes(groups(kLevels, std::string(600'000, '"'))),
+              ElementsAre(testing::MatchesRegex(
+                  "site.yaml:42: .*children\\[0\\].children: the children are too large for one "
+                  "configuration; expected at most 1048576 bytes as JSON, got 12[0-9]* bytes; did you mean "
+                  "several groups with fewer workers, or shorter texts\\?")));
 }
 
 TEST_F(ReadNestedTree, IsWrittenAsItCanBeReadAgain) {

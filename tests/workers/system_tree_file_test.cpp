@@ -217,6 +217,25 @@ TEST_F(TheFileOfWorkers, HoldsTheExampleOfParentsWithChildrenAndMappedStates) {
   ASSERT_TRUE(kit_.wait_for("plant/mqtt-connection", "TryingToConnect"));
 }
 
+TEST_F(TheFileOfWorkers, HoldsGroupsOfTwelveLevels) {
+  std::string text = "variables: {user: {IP: 10.0.0.7}}\nchildren:\n";
+  std::string indent = "  ";
+  std::string path;
+  for (int level = 0; level < 12; ++level, indent += "    ") {
+    text += fmt::format("{0}- name: g{1}\n{0}  workerType: group\n{0}  children:\n", indent, level);
+    path += fmt::format("g{}/", level);
+  }
+  text += fmt::format(
+      "{0}- name: leaf\n{0}  workerType: child\n{0}  userSpec:\n{0}    config: |\n"
+      "{0}      address: \"{{{{ .IP }}}}\"\n",
+      indent);
+  write(text);
+  look_twice();
+  EXPECT_THAT(file_->problems(), IsEmpty());
+  ASSERT_TRUE(kit_.wait_for(path + "leaf", "Connected"));
+  EXPECT_THAT(kit_.supervisor().show(path + "leaf").value().desired.text, HasSubstr("10.0.0.7"));
+}
+
 TEST_F(TheFileOfWorkers, HasQuotedVariablesOfChildrenRefusedWithWhatToWrite) {
   write(
       "children:\n  - name: line\n    workerType: parent\n    userSpec:\n      config: |\n"

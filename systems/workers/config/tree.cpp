@@ -140,7 +140,23 @@ class TreeReader {
                      .problem = "the worker has a configuration and children",
                      .expected = "one of the two: what its children are is its configuration"});
     } else {
-      child.user_spec.config = config_of_children(read_children(part, inside));
+      set_children(part, read_children(part, inside), child);
+    }
+  }
+
+  /// What is too large is left out, so that the configurations of the levels above stay small, too.
+  void set_children(const ConfigPart& part, const std::vector<ChildSpec>& children, ChildSpec& child) {
+    auto config = config_of_children(children);
+    if (!config) {
+      problems_.add({.key = part.path, .problem = config.error().message()});
+    } else if (config->size() > YamlLimits::kBytes) {
+      problems_.add({.key = part.path,
+                     .problem = "the children are too large for one configuration",
+                     .expected = fmt::format("at most {} bytes as JSON", YamlLimits::kBytes),
+                     .actual = fmt::format("{} bytes", config->size()),
+                     .suggestion = "several groups with fewer workers, or shorter texts"});
+    } else {
+      child.user_spec.config = *std::move(config);
     }
   }
 

@@ -46,8 +46,13 @@ Next<Go<Group::Closing>> Group::stop(Impaired, const Snapshot&) {
   return Go<Closing>{"it is to stop while a child is not well"};
 }
 
+Result<GroupDesired> Group::derive(GroupDesired read) {
+  PAWL_CHECK(to_specs(read.children));
+  return read;
+}
+
 std::vector<ChildSpec> Group::children(const GroupDesired& desired, const UserSpec&) {
-  return desired.children;
+  return to_specs(desired.children).value_or(std::vector<ChildSpec>());  // checked by `derive`
 }
 
 Result<GroupObserved> Group::collect(NoTools&, const GroupDesired&, const CollectContext&) {

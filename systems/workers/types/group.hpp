@@ -4,7 +4,7 @@
 /// A parent whose children are written in the file, below its key `children`. It is Active while they are
 /// well, and tells them by their `stateMapping` what to do.
 ///
-///     {"children": [{"name": "line", "worker_type": "mqtt_client", "user_spec": {…},
+///     {"children": [{"name": "line", "worker_type": "mqtt_client", "config": "url: mqtt://{{ .IP }}",
 ///                    "state_mapping": {"Active": "Connected", "Closing": "Stopped"}}]}
 
 #include <array>
@@ -13,13 +13,14 @@
 #include <vector>
 
 #include "pawl/worker_types.hpp"
+#include "workers/config/nested.hpp"
 
 namespace pawl::workers {
 
 struct GroupObserved {};
 
 struct GroupDesired {
-  std::vector<ChildSpec> children{};
+  std::vector<NestedChild> children{};
 };
 
 struct Group : Worker<GroupObserved, GroupDesired> {
@@ -48,6 +49,8 @@ struct Group : Worker<GroupObserved, GroupDesired> {
   static Next<Go<Closing>> stop(Active, const Snapshot& now);
   static Next<Go<Closing>> stop(Impaired, const Snapshot& now);
 
+  /// Error: `spec_invalid`.
+  static Result<GroupDesired> derive(GroupDesired read);
   static std::vector<ChildSpec> children(const GroupDesired& desired, const UserSpec& spec);
   static Result<GroupObserved> collect(NoTools& tools, const GroupDesired& desired,
                                        const CollectContext& context);
