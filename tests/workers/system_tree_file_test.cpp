@@ -185,6 +185,7 @@ TEST_F(TheFileOfWorkers, SaysTheLineOfAMistakeBehindAValueOfSeveralLines) {
 }
 
 TEST_F(TheFileOfWorkers, HoldsTheExampleOfParentsWithChildrenAndMappedStates) {
+  const pawl::test::ClosedPort closed;
   write(fmt::format(R"(children:
   - name: plant
     workerType: group
@@ -200,7 +201,7 @@ TEST_F(TheFileOfWorkers, HoldsTheExampleOfParentsWithChildrenAndMappedStates) {
           active: connected
           closing: stopped
 )",
-                    pawl::test::free_port()));
+                    closed.port()));
   look_twice();
   EXPECT_THAT(file_->problems(), IsEmpty());
   ASSERT_TRUE(kit_.wait_for("plant/mqtt-connection", "TryingToConnect"));

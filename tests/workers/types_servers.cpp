@@ -28,6 +28,17 @@ sockaddr_in loopback(std::uint16_t port) {
 
 int stream_socket(int flags = 0) { return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0); }
 
+/// Takes the port, or any if it is 0, and returns it. Without SO_REUSEADDR, with which others could have it,
+/// too.
+std::uint16_t bind_to(int socket, std::uint16_t port) {
+  auto address = loopback(port);
+  socklen_t size = sizeof address;
+  auto* raw = reinterpret_cast<sockaddr*>(&address);
+  if (bind(socket, raw, size) != 0 || getsockname(socket, raw, &size) != 0)
+    throw std::runtime_error("no free port");
+  return ntohs(address.sin_port);
+}
+
 }  // namespace
 
 std::uint16_t free_port() {
@@ -85,21 +96,24 @@ void Program::kill() {
 }
 
 Listener::Listener(int queue) : socket_(stream_socket(SOCK_NONBLOCK)) {
-  auto address = loopback(0);
-  socklen_t size = sizeof address;
-  auto* raw = reinterpret_cast<sockaddr*>(&address);
-  if (bind(socket_, raw, size) != 0 || listen(socket_, queue) != 0 || getsockname(socket_, raw, &size) != 0)
-    throw std::runtime_error("no free port");
-  port_ = ntohs(address.sin_port);
+  port_ = bind_to(socket_, 0);
+  if (listen(socket_, queue) != 0) throw std::runtime_error("no free port");
 }
 
-Listener::~Listener() { close(); }
+Listener::~Listener() {
+  if (socket_ >= 0) ::close(socket_);
+}
 
 std::string Listener::address() const { return fmt::format("127.0.0.1:{}", port_); }
 
 void Listener::close() {
-  if (socket_ >= 0) ::close(std::exchange(socket_, -1));
+  ::close(std::exchange(socket_, -1));
+  closed_.emplace(port_);
 }
+
+ClosedPort::ClosedPort(std::uint16_t port) : socket_(stream_socket()), port_(bind_to(socket_, port)) {}
+
+ClosedPort::~ClosedPort() { ::close(socket_); }
 
 bool accepts(std::uint16_t port) {
   const auto address = loopback(port);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,22 @@ class Program {
   pid_t process_ = -1;
 };
 
+/// A port of loopback that is taken, so that nobody else can listen there, and refuses connections.
+class ClosedPort {
+ public:
+  ClosedPort() : ClosedPort(0) {}
+  /// Port 0 is any.
+  explicit ClosedPort(std::uint16_t port);
+  ClosedPort(const ClosedPort&) = delete;
+  ClosedPort& operator=(const ClosedPort&) = delete;
+  ~ClosedPort();
+  std::uint16_t port() const { return port_; }
+
+ private:
+  int socket_;
+  std::uint16_t port_ = 0;
+};
+
 /// Listens on loopback and accepts nobody by itself: the system does, until its queue is full.
 class Listener {
  public:
@@ -52,11 +69,13 @@ class Listener {
   Listener& operator=(const Listener&) = delete;
   ~Listener();
   std::string address() const;
+  /// Refuses connections from now on.
   void close();
 
  private:
   int socket_ = -1;
   std::uint16_t port_ = 0;
+  std::optional<ClosedPort> closed_;
 };
 
 /// Whether something accepts connections there.
