@@ -208,6 +208,8 @@ class Supervisor {
   /// Their paths alone, in the same order, and how many there are by type and phase: much less work.
   std::vector<std::string> paths() const;
   std::map<std::string, std::map<Phase, std::size_t>> counts() const;
+  /// How many there are by type and health, equally cheap.
+  std::map<std::string, std::map<Health, std::size_t>> health_counts() const;
   SupervisorStats stats() const;
   const WorkerTypes& types() const;
 

@@ -39,6 +39,7 @@ struct TraceChild {
   std::string reason;
   Phase phase = Phase::stopped;
   bool fresh = true;
+  bool failing = false;
 };
 
 /// One decision: everything it was made on, and what it was. A plain struct that `pawl/codec.hpp` can write.

@@ -160,7 +160,8 @@ struct ChildView {
   std::string_view state;
   std::string_view reason;
   Phase phase = Phase::stopped;
-  bool fresh = true;  ///< its observation is not stale and its configuration can be read
+  bool fresh = true;     ///< its observation is not stale and its configuration can be read
+  bool failing = false;  ///< its last action failed
 
   bool is_operational() const { return phase == Phase::running || phase == Phase::degraded; }
   bool is_healthy() const { return phase == Phase::running && fresh; }

@@ -47,6 +47,7 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   std::vector<WorkerView> tree();
   std::vector<std::string> paths();
   std::map<std::string, std::map<Phase, std::size_t>> counts();
+  std::map<std::string, std::map<Health, std::size_t>> health_counts();
   SupervisorStats stats();
   DrainReport drain(Duration base);
   void force();
@@ -147,6 +148,7 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   void tell_parent(Node& node);
   std::optional<Intent> mapped_intent(const Node& parent, const Node& child) const;
 
+  static Health health_of(const Node& node);
   WorkerView view(const Node& node) const;
   static std::vector<const Node*> children_by_path(const Node& node);
   /// All but the top, parents before their children.

@@ -113,13 +113,20 @@ Result<void> SupervisorCore::restart(std::string_view path, std::string reason) 
   return {};
 }
 
+/// Failures are for people: decisions depend on `Node::health` only.
+Health SupervisorCore::health_of(const Node& node) {
+  const bool failing =
+      node.phase() == Phase::degraded || (node.data->trouble && node.data->trouble->failures > 0);
+  return node.health == Health::good && failing ? Health::failing : node.health;
+}
+
 WorkerView SupervisorCore::view(const Node& node) const {
   const auto now = runtime_.instant();
   WorkerView made{.identity = static_cast<const WorkerIdentity&>(*node.identity),
                   .state = node.type->states[node.state].name,
                   .phase = node.phase(),
                   .reason = std::string(node.reason.text()),
-                  .health = node.health,
+                  .health = health_of(node),
                   .intent = intent_of(node),
                   .desired_version = node.data->desired_version,
                   .spec = node.data->spec,
@@ -148,9 +155,6 @@ WorkerView SupervisorCore::view(const Node& node) const {
     made.failures = node.data->trouble->failures;
     if (node.again && *node.again > now && made.failures > 0) made.next_try = *node.again - now;
   }
-  // What is decided by is whether it is seen; this is for people.
-  if (made.health == Health::good && (made.failures > 0 || made.phase == Phase::degraded))
-    made.health = Health::failing;
   for (const auto& child : node.views) made.children_healthy += child.is_healthy() ? 1U : 0U;
   for (const auto* child : children_by_path(node)) made.child_paths.push_back(child->identity->path);
   return made;
@@ -213,6 +217,16 @@ std::map<std::string, std::map<Phase, std::size_t>> SupervisorCore::counts() {
   (void)on_lane([&] {
     for (const auto* node : all_) {
       if (!node->is_top()) ++found[node->type->name][node->phase()];
+    }
+  });
+  return found;
+}
+
+std::map<std::string, std::map<Health, std::size_t>> SupervisorCore::health_counts() {
+  std::map<std::string, std::map<Health, std::size_t>> found;
+  (void)on_lane([&] {
+    for (const auto* node : all_) {
+      if (!node->is_top()) ++found[node->type->name][health_of(*node)];
     }
   });
   return found;

@@ -61,6 +61,9 @@ Result<WorkerView> Supervisor::show(std::string_view path) const { return core_-
 std::vector<WorkerView> Supervisor::tree() const { return core_->tree(); }
 std::vector<std::string> Supervisor::paths() const { return core_->paths(); }
 std::map<std::string, std::map<Phase, std::size_t>> Supervisor::counts() const { return core_->counts(); }
+std::map<std::string, std::map<Health, std::size_t>> Supervisor::health_counts() const {
+  return core_->health_counts();
+}
 SupervisorStats Supervisor::stats() const { return core_->stats(); }
 const WorkerTypes& Supervisor::types() const { return core_->types(); }
 DrainReport Supervisor::drain(std::optional<Duration> base) {

@@ -45,7 +45,7 @@ TraceEntry make_trace(const WorkerType& type, std::size_t state, bool stopping, 
   if (auto text = type.show_desired(parts.desired)) entry.desired = Json{*std::move(text)};
   for (const auto& child : parts.children.all) {
     entry.children.push_back({std::string(child.name), std::string(child.type), std::string(child.state),
-                              std::string(child.reason), child.phase, child.fresh});
+                              std::string(child.reason), child.phase, child.fresh, child.failing});
   }
   return entry;
 }
@@ -58,7 +58,8 @@ Result<void> replay(const WorkerTypes& types, const TraceEntry& entry) {
   const WorkerIdentity identity{entry.path, entry.name, entry.type, entry.parent, entry.created_at};
   std::vector<ChildView> children;
   for (const auto& child : entry.children)
-    children.push_back({child.name, child.type, child.state, child.reason, child.phase, child.fresh});
+    children.push_back(
+        {child.name, child.type, child.state, child.reason, child.phase, child.fresh, child.failing});
   const auto decision = type->decide(state, entry.stopping,
                                      {.identity = identity,
                                       .observed = observed.get(),

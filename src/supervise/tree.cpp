@@ -372,14 +372,17 @@ void SupervisorCore::tell_parent(Node& node) {
   if (node.parent == nullptr) return;
   auto& parent = *node.parent;
   auto& view = parent.views[node.place];
-  const bool changed = view.phase != node.phase() || view.fresh != (node.health == Health::good) ||
+  const bool failing = node.data->trouble && node.data->trouble->failures > 0;
+  const bool changed = view.phase != node.phase() || view.failing != failing ||
+                       view.fresh != (node.health == Health::good) ||
                        view.state != node.type->states[node.state].name;
   view = {.name = node.identity->name,
           .type = node.identity->type,
           .state = node.type->states[node.state].name,
           .reason = node.reason.text(),
           .phase = node.phase(),
-          .fresh = node.health == Health::good};
+          .fresh = node.health == Health::good,
+          .failing = failing};
   if (!changed || stopped_) return;
   parent.again = runtime_.instant();
   schedule(parent);

@@ -110,6 +110,14 @@ class WorkersSystem final : public System {
         out.sample({{"type", type->name}, {"phase", std::string(enum_name(phase))}},
                    static_cast<double>(counts[type->name][phase]));
     }
+    auto health = supervisor_->health_counts();
+    out.gauge("pawl_workers_health", "Workers by type and health.");
+    for (const auto& type : supervisor_->types().all()) {
+      if (type->name == supervise::Application::kType) continue;
+      for (const auto kind : enum_values<Health>)
+        out.sample({{"type", type->name}, {"health", std::string(enum_name(kind))}},
+                   static_cast<double>(health[type->name][kind]));
+    }
     write_counters(supervisor_->stats(), out);
     out.gauge("pawl_workers_file_mistakes", "Mistakes in the file of workers.")
         .sample(static_cast<double>(file_->problems().size()));

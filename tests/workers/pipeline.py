@@ -160,6 +160,8 @@ class CommandTest(WorkersCase):
         text = connection.getresponse().read().decode()
         connection.close()
         self.assertIn('pawl_workers{type="child",phase="running"} 2\n', text)
+        self.assertIn('pawl_workers_health{type="child",health="good"} 2\n', text)
+        self.assertIn('pawl_workers_health{type="child",health="failing"} 0\n', text)
         self.assertRegex(text, r"(?m)^pawl_workers_actions_total [1-9]")
         self.assertRegex(text, r"(?m)^pawl_workers_file_mistakes 0$")
         self.assertNotIn('type="application"', text)  # the top of the tree is none of the users'

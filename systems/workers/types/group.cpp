@@ -8,11 +8,15 @@
 namespace pawl::workers {
 namespace {
 
-/// A child that rests is as it should be: its mapping, or somebody, has parked it.
+/// A stopped child is as it should be: its mapping or an operator parked it. So is one that is starting,
+/// until an action of it fails.
+bool is_impaired(const ChildView& child) {
+  if (child.is_healthy() || child.phase == Phase::stopped) return false;
+  return child.phase != Phase::starting || !child.fresh || child.failing;
+}
+
 std::size_t count_impaired(const Group::Snapshot& now) {
-  return static_cast<std::size_t>(std::ranges::count_if(now.children.all, [](const ChildView& child) {
-    return !child.is_healthy() && child.phase != Phase::stopped;
-  }));
+  return static_cast<std::size_t>(std::ranges::count_if(now.children.all, is_impaired));
 }
 
 std::string in_words(const Group::Snapshot& now) {

@@ -28,7 +28,7 @@ struct Group : Worker<GroupObserved, GroupDesired> {
 
   struct Stopped : phase::Stopped {};
   struct Active : phase::Running {};
-  struct Impaired : phase::Degraded {};  ///< a child that is to run does not, or not yet
+  struct Impaired : phase::Degraded {};  ///< a child that should run fails, or stopped running
   struct Closing : phase::Stopping {};
   using States = pawl::States<Stopped, Active, Impaired, Closing>;
 
