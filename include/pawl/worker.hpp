@@ -226,6 +226,8 @@ struct NoTools {};
 ///     static std::vector<ChildSpec> children(const Desired&, const UserSpec&);  // pure
 ///     // Fields that are handed to the children as templates: their expressions are not filled in here.
 ///     static constexpr std::array<std::string_view, 1> kTemplates = {"child_config"};
+///     // Fields whose values need the role operator; "command[1:]" is all elements but the first.
+///     static constexpr std::array<std::string_view, 1> kConfidential = {"headers"};
 ///     static constexpr Duration kObserveEvery = 5s;  // otherwise the supervisor's
 /// and an action:
 ///     static constexpr Duration kTimeout = 5min;     // otherwise 30 s

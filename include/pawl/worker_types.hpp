@@ -78,6 +78,8 @@ struct WorkerType {
   std::vector<std::string> fields;  ///< what a configuration may name
   /// Of these fields, those that are templates of the children's own; see `Worker`.
   std::vector<std::string> templates{};
+  /// Of these fields, those whose values only operators see; see `Worker`.
+  std::vector<std::string> confidential{};
   std::optional<Duration> observe_every{};
   bool has_children = false;
 
@@ -251,6 +253,8 @@ WorkerType define_worker(std::function<Result<std::shared_ptr<void>>(const Worke
   for (const auto field : detail::field_names<typename W::Desired>) made.fields.emplace_back(field);
   if constexpr (requires { W::kTemplates; })
     made.templates.assign(std::begin(W::kTemplates), std::end(W::kTemplates));
+  if constexpr (requires { W::kConfidential; })
+    made.confidential.assign(std::begin(W::kConfidential), std::end(W::kConfidential));
   if constexpr (requires { W::kObserveEvery; }) made.observe_every = W::kObserveEvery;
   made.has_children =
       requires(const typename W::Desired& desired, const UserSpec& spec) { W::children(desired, spec); };

@@ -300,6 +300,8 @@ export default (place, host) => {
   const runButton = act('Run', 'run', 'Let it run');
   acts.append(parkButton, runButton, act('Restart', 'restart', 'Stop it, and begin with a fresh instance'));
 
+  // A process may print anything, also its environment.
+  const showsLog = (one) => one.has_logs && host.may('operator');
   const drawFacts = ({ worker }) => {
     const lines = [
       ['Type', worker.type],
@@ -342,7 +344,7 @@ export default (place, host) => {
       }),
     );
     if (!about.isConnected) detail.replaceChildren(about, sidesCard, logCard, historyCard);
-    logCard.hidden = !one.has_logs;
+    logCard.hidden = !showsLog(one);
   };
   const drawLog = ({ lines }) => {
     const atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 8;
@@ -363,7 +365,7 @@ export default (place, host) => {
     const one = await host.get(target);
     if (gone || path !== selected) return;
     drawDetail(one);
-    if (!one.has_logs) return;
+    if (!showsLog(one)) return;
     const lines = await host.get(`${target}/logs?lines=${kLogLines}`);
     if (!gone && path === selected) drawLog(lines);
   };

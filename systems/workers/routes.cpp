@@ -23,6 +23,8 @@ using http::Role;
 using systems::read_body;
 
 constexpr std::size_t kMostWorkers = 5000;
+constexpr std::size_t kEvents = 50;
+constexpr std::size_t kEventsInList = 8;
 constexpr std::size_t kLines = 100;
 constexpr std::size_t kMostLogLines = 10'000;
 
@@ -39,6 +41,30 @@ Result<std::size_t> number_of(const http::Request& request, std::string_view nam
   return value;
 }
 
+Result<RecentHistory> history_of(const WorkersView& view, const WorkerType& type, const WorkerView& worker,
+                                 std::size_t limit) {
+  return read_recent_history(view.engine, type.machine.name, worker, view.runtime.now(), limit);
+}
+
+/// The secrets of the worker, also those of its earlier configurations.
+Secrets secrets_of(const WorkerView& worker, const WorkerType& type, const RecentHistory& history) {
+  Secrets secrets(worker, type);
+  for (const auto& spec : history.earlier) secrets.add(spec);
+  return secrets;
+}
+
+/// For one worker of many. Errors: those of `Engine::history`.
+Result<void> hide_secrets_in(const WorkersView& view, const WorkerView& worker, NodeView& made) {
+  PAWL_TRY(const auto type, view.supervisor.types().find(worker.identity.type));
+  RecentHistory history;
+  // Without an earlier configuration everything is about the present one.
+  if (worker.desired_version > 1) {
+    PAWL_TRY(history, history_of(view, *type, worker, kEventsInList));
+  }
+  hide_secrets(made, secrets_of(worker, *type, history), history);
+  return {};
+}
+
 Result<http::Response> list(const WorkersView& view, const http::Request& request) {
   PAWL_TRY(const auto limit, number_of(request, "limit", kMostWorkers, kMostWorkers));
   PAWL_TRY(const auto applied, view.supervisor.applied());
@@ -52,7 +78,7 @@ Result<http::Response> list(const WorkersView& view, const http::Request& reques
   made.total = tree.size();
   for (std::size_t i = 0; i < tree.size() && i < limit; ++i) {
     made.workers.push_back(view_worker(tree[i]));
-    if (hides) hide_secrets(made.workers.back(), Secrets(tree[i]));
+    if (hides) PAWL_CHECK(hide_secrets_in(view, tree[i], made.workers.back()));
   }
   return http::json(encode(made));
 }
@@ -67,8 +93,10 @@ Result<WorkerView> find_worker(const WorkersView& view, const http::Request& req
 
 Result<http::Response> show(const WorkersView& view, const http::Request& request) {
   PAWL_TRY(const auto worker, find_worker(view, request));
-  PAWL_TRY(auto detail, view_detail(worker, view.supervisor, view.engine));
-  if (request.role < Role::operator_) hide_secrets(detail, Secrets(worker));
+  PAWL_TRY(const auto type, view.supervisor.types().find(worker.identity.type));
+  PAWL_TRY(const auto history, history_of(view, *type, worker, kEvents));
+  auto detail = view_detail(worker, history);
+  if (request.role < Role::operator_) hide_secrets(detail, secrets_of(worker, *type, history), history);
   return http::json(encode(detail));
 }
 
@@ -217,6 +245,7 @@ std::vector<http::Route> reading_routes(const WorkersView& view) {
       {.path = "/v1/workers/{path}/logs",
        .id = "workers_logs",
        .summary = "The last lines of a process's output, oldest first",
+       .role = Role::operator_,  // a process may print anything, also its environment
        .query = {{.name = "lines",
                   .description = "how many; default: 100",
                   .schema = R"({"type":"integer","minimum":1,"maximum":10000})"}},

@@ -16,6 +16,7 @@ struct WorkersView {
   Supervisor& supervisor;
   Engine& engine;
   TreeFile& file;
+  Runtime& runtime;                       ///< the clock of the engine
   const ProcessKeeper* keeper = nullptr;  ///< none: there are no processes
 };
 

@@ -96,6 +96,7 @@ class WorkersSystem final : public System {
     return worker_routes({.supervisor = *supervisor_,
                           .engine = engine,
                           .file = *file_,
+                          .runtime = runtime_,
                           .keeper = keeper_ ? &*keeper_ : nullptr});
   }
   std::vector<Verb> verbs() override { return worker_verbs(); }

@@ -12,27 +12,7 @@
 namespace pawl::workers {
 namespace {
 
-constexpr std::size_t kHistory = 50;
-
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
-std::string text_in(const JsonValue& object, std::string_view name) {
-  const auto found = object.kind() == JsonKind::object ? object.find(name) : std::nullopt;
-  return found ? std::string(found->as_string().value_or("")) : std::string();
-}
-
-EventView view_event(const LogEvent& event) {
-  EventView made{.at = pawl::to_string(event.at), .event = event.event, .state = event.state};
-  if (made.event.empty()) made.event = event.kind;
-  const auto payload = JsonDocument::parse(event.payload);
-  if (!payload) return made;
-  const auto root = payload->root();
-  made.action = text_in(root, "action");
-  made.reason = text_in(root, "reason");
-  made.error = text_in(root, "error");
-  if (made.reason.empty()) made.reason = text_in(root, "intent");
-  return made;
-}
 
 /// How many bytes the character takes that the text begins with; 0 where it is none.
 std::size_t character(std::string_view text) {
@@ -87,40 +67,43 @@ NodeView view_worker(const WorkerView& worker) {
   return made;
 }
 
-Result<NodeDetail> view_detail(const WorkerView& worker, const Supervisor& supervisor, const Engine& engine) {
-  NodeDetail made{.worker = view_worker(worker),
-                  .desired_version = worker.desired_version,
-                  .desired = worker.desired,
-                  .observed = worker.observed,
-                  .config = worker.spec.config,
-                  .user_variables = worker.spec.variables.user,
-                  .global_variables = worker.spec.variables.global,
-                  .child_paths = worker.child_paths,
-                  .collector_restarts = worker.collector_restarts,
-                  .has_logs = worker.identity.type == "process"};
-  PAWL_TRY(const auto type, supervisor.types().find(worker.identity.type));
-  PAWL_TRY(const auto history, engine.history(type->machine.name, worker.identity.path, 0, kHistory));
-  for (const auto& event : history.events) made.history.push_back(view_event(event));
-  return made;
+NodeDetail view_detail(const WorkerView& worker, const RecentHistory& history) {
+  return {.worker = view_worker(worker),
+          .desired_version = worker.desired_version,
+          .desired = worker.desired,
+          .observed = worker.observed,
+          .config = worker.spec.config,
+          .user_variables = worker.spec.variables.user,
+          .global_variables = worker.spec.variables.global,
+          .child_paths = worker.child_paths,
+          .collector_restarts = worker.collector_restarts,
+          .has_logs = worker.identity.type == "process",
+          .history = history.events};
 }
 
-void hide_secrets(NodeView& worker, const Secrets& secrets) {
-  worker.reason = secrets.hide(worker.reason);
+void hide_secrets(NodeView& worker, const Secrets& secrets, const RecentHistory& history) {
+  const auto hide = [&](std::string& text, bool is_current) {
+    text = is_current || text.empty() ? secrets.hide(text) : std::string(kHidden);
+  };
+  hide(worker.reason, history.is_reason_current);
   // A mistake in a configuration quotes it.
-  worker.problem =
-      worker.health == enum_name(Health::config_error) ? std::string(kHidden) : secrets.hide(worker.problem);
+  hide(worker.problem, history.is_problem_current && worker.health != enum_name(Health::config_error));
 }
 
-void hide_secrets(NodeDetail& detail, const Secrets& secrets) {
-  hide_secrets(detail.worker, secrets);
-  if (!detail.desired.text.empty()) detail.desired.text = secrets.hide_json(detail.desired.text);
-  if (!detail.observed.text.empty()) detail.observed.text = secrets.hide_json(detail.observed.text);
+void hide_secrets(NodeDetail& detail, const Secrets& secrets, const RecentHistory& history) {
+  hide_secrets(detail.worker, secrets, history);
+  const auto hidden = encode(std::string(kHidden)).value_or("null");
+  if (!detail.desired.text.empty()) detail.desired.text = secrets.hide_desired(detail.desired.text);
+  if (!detail.observed.text.empty()) {
+    detail.observed.text = history.is_observed_current ? secrets.hide_json(detail.observed.text) : hidden;
+  }
   detail.config = secrets.hide_config(detail.config);
   for (auto& event : detail.history) {
-    event.reason = secrets.hide(event.reason);
-    event.error = secrets.hide(event.error);
+    const bool is_current = event.desired_version == detail.desired_version;
+    for (auto* text : {&event.reason, &event.error}) {
+      if (!text->empty()) *text = is_current ? secrets.hide(*text) : std::string(kHidden);
+    }
   }
-  const auto hidden = encode(std::string(kHidden)).value_or("null");
   for (auto* variables : {&detail.user_variables, &detail.global_variables}) {
     for (auto& [_, value] : *variables) value.text = hidden;
   }

@@ -16,6 +16,7 @@
 #include "workers/config/diff.hpp"
 #include "workers/config/problem.hpp"
 #include "workers/process/process.hpp"
+#include "workers/recent_history.hpp"
 #include "workers/secrets.hpp"
 
 namespace pawl::workers {
@@ -60,16 +61,6 @@ struct NodeList {
   std::vector<ProblemView> problems{};
   std::uint64_t total = 0;
   std::vector<NodeView> workers{};  ///< parents before their children
-};
-
-/// One thing that happened to a worker.
-struct EventView {
-  std::string at;
-  std::string event;
-  std::string state;
-  std::string action;
-  std::string reason;
-  std::string error;
 };
 
 struct NodeDetail {
@@ -119,11 +110,11 @@ struct AppliedView {
 };
 
 NodeView view_worker(const WorkerView& worker);
-/// Error: what the engine says of its history.
-Result<NodeDetail> view_detail(const WorkerView& worker, const Supervisor& supervisor, const Engine& engine);
-/// What remains for those who may only look; see secrets.hpp.
-void hide_secrets(NodeView& worker, const Secrets& secrets);
-void hide_secrets(NodeDetail& detail, const Secrets& secrets);
+NodeDetail view_detail(const WorkerView& worker, const RecentHistory& history);
+/// Hides what roles below operator do not see: secrets, and all texts about an earlier configuration, whose
+/// secrets are not known any more.
+void hide_secrets(NodeView& worker, const Secrets& secrets, const RecentHistory& history);
+void hide_secrets(NodeDetail& detail, const Secrets& secrets, const RecentHistory& history);
 /// The place of a mistake without what was written there.
 void hide_secrets(ProblemView& problem);
 ProblemView view_problem(const ConfigProblem& problem);

@@ -82,10 +82,9 @@ class Vaults final : public System {
 
 struct Systems {
   Systems() {
-    // Nothing is started with it: the process is parked.
     for (const auto& setting : workers->settings()) {
       if (setting.name == "shim") {
-        EXPECT_TRUE(setting.set("/bin/true"));
+        EXPECT_TRUE(setting.set(PAWL_SHIM));
       }
     }
   }
@@ -125,6 +124,13 @@ class Confidential : private Systems, public AuthTest {
     run_ = text_of(get("/v1/flows/letter/runs/1", admin_).body, "run");
   }
 
+  void apply(std::string_view tree) {
+    JsonWriter body;
+    body.begin_object().key("yaml").string(tree).end_object();
+    const auto applied = world_.call("PUT", "/v1/worker-tree", body.take().value(), admin_);
+    ASSERT_EQ(applied.status, 200) << applied.body;
+  }
+
   void plant_workers() {
     const std::string tree = fmt::format(R"(
 variables:
@@ -137,6 +143,29 @@ children:
       config:
         command: [/bin/sleep, "{0}"]
         environment: {{TOKEN: "{0}"}}
+  - name: printer
+    workerType: process
+    userSpec:
+      config:
+        command: [/bin/sh, -c, 'echo "token: $TOKEN"; exit 3']
+        environment: {{TOKEN: "{0}"}}
+        restart: never
+  - name: lock
+    workerType: http_check
+    userSpec:
+      config:
+        url: http://user:{0}@127.0.0.1:1/?again={0}
+        expect_body: {0}
+        unhealthy_after: 1
+  - name: hall
+    workerType: group
+    children:
+      - name: line
+        workerType: group
+        children:
+          - name: broker
+            workerType: mqtt_client
+            userSpec: {{config: {{url: "mqtt://127.0.0.1:1", username: "{0}"}}}}
   - name: page
     workerType: http_check
     userSpec:
@@ -155,13 +184,14 @@ children:
         child_config: 'address: "{{{{ .global.broker.password }}}}"'
 )",
                                          kSecret);
-    JsonWriter body;
-    body.begin_object().key("yaml").string(tree).end_object();
-    const auto applied = world_.call("PUT", "/v1/worker-tree", body.take().value(), admin_);
-    ASSERT_EQ(applied.status, 200) << applied.body;
+    apply(tree);
     // The address is refused, and one that is good refuses.
     wait_for("plant%2Fchild-0", "config_error");
     wait_for("page", "Unhealthy");
+    wait_for("lock", "Unhealthy");
+    wait_for("printer", "Exited");
+    wait_for("printer/logs", kSecret);
+    wait_for("hall%2Fline%2Fbroker", "TryingToConnect");
   }
 
   void wait_for(std::string_view worker, std::string_view word) {
@@ -186,10 +216,14 @@ children:
   std::vector<std::string> targets() {
     const std::map<std::string, std::vector<std::string>> values{
         {"machine",
-         {"vault", "worker_process", "worker_http_check", "worker_parent", "worker_tcp_check",
-          "worker_application", "letter"}},
-        {"key", {"north", "1", "ticker", "page", "plant", "plant%2Fchild-0", top_key()}},
-        {"path", {"ticker", "page", "plant", "plant%2Fchild-0"}},
+         {"vault", "worker_process", "worker_http_check", "worker_parent", "worker_tcp_check", "worker_group",
+          "worker_mqtt_client", "worker_application", "letter"}},
+        {"key",
+         {"north", "1", "ticker", "page", "plant", "plant%2Fchild-0", "printer", "lock", "hall",
+          "hall%2Fline", "hall%2Fline%2Fbroker", top_key()}},
+        {"path",
+         {"ticker", "page", "plant", "plant%2Fchild-0", "printer", "lock", "hall", "hall%2Fline",
+          "hall%2Fline%2Fbroker"}},
         {"flow", {"letter"}},
         {"id", {"1"}},
         {"run", {run_}},
@@ -239,6 +273,35 @@ TEST_F(Confidential, NoAnswerToAViewerHasTheSecretThatIsInEveryPlace) {
   EXPECT_THAT(log_as(viewer_), Not(HasSubstr(kSecret)));
 }
 
+TEST_F(Confidential, NoAnswerToAViewerHasASecretThatWasReplaced) {
+  const auto tree = [](std::string_view secret) {
+    return fmt::format(R"(
+children:
+  - name: page
+    workerType: http_check
+    userSpec:
+      config: |
+        url: http://127.0.0.1:1/{{{{ .PASSWORD }}}}
+        unhealthy_after: 1
+      variables:
+        user: {{PASSWORD: "{}"}}
+)",
+                       secret);
+  };
+  apply(tree(kSecret));
+  wait_for("page", "Unhealthy");
+  post("/v1/workers/page/restart", fmt::format(R"({{"reason":"{} was read by others"}})", kSecret), operator_,
+       200);
+  wait_for("page", R"("incarnation":2)");
+  apply(tree("another-one-0f-them"));
+  wait_for("page", "another-one-0f-them");
+  for (const auto* target : {"/v1/workers", "/v1/workers/page"})
+    EXPECT_THAT(get(target, viewer_).body, Not(HasSubstr(kSecret))) << target;
+  EXPECT_THAT(get("/v1/workers/page", viewer_).body,
+              HasSubstr(R"j("event":"RestartAsked","state":"Unhealthy","action":"","reason":"(hidden)")j"));
+  EXPECT_THAT(get("/v1/workers/page", operator_).body, HasSubstr(kSecret));
+}
+
 TEST_F(Confidential, OperatorsSeeItWhereverItWasPlanted) {
   plant_instances();
   plant_workers();
@@ -247,7 +310,8 @@ TEST_F(Confidential, OperatorsSeeItWhereverItWasPlanted) {
         "/v1/instances/vault/north/ephemerals", "/v1/instances?machine=vault", "/v1/flows/letter/runs/1",
         "/v1/flows/letter/runs/1/wait", "/v1/flows/letter/runs/1/timeline", "/v1/runs",
         "/v1/instances/letter/1", "/v1/instances/worker_process/ticker", "/v1/worker-tree",
-        "/v1/workers/page", "/v1/workers/plant%2Fchild-0", "/v1/instances/worker_application/history"}) {
+        "/v1/workers/page", "/v1/workers/plant%2Fchild-0", "/v1/workers/printer/logs", "/v1/workers/lock",
+        "/v1/workers/hall%2Fline%2Fbroker", "/v1/instances/worker_application/history"}) {
     const std::string path = std::string_view(target).ends_with("application/history")
                                  ? fmt::format("/v1/instances/worker_application/{}/history", top_key())
                                  : std::string(target);

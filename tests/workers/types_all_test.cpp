@@ -4,6 +4,7 @@
 
 #include "tests/workers/types_table.hpp"
 #include "workers/types/all.hpp"
+#include "workers/types/process.hpp"
 
 namespace pawl::test {
 namespace {
@@ -17,6 +18,25 @@ TEST(WorkerTypesOfTheProduct, AreThere) {
   EXPECT_THAT(names, testing::UnorderedElementsAre("child", "failing", "file_watch", "group", "helloworld",
                                                    "http_check", "mqtt_client", "panic", "parent", "slow",
                                                    "tcp_check"));
+}
+
+TEST(WorkerTypesOfTheProduct, DeclareTheirOwnFieldsAsConfidential) {
+  WorkerTypes types;
+  workers::add_worker_types(types, {});
+  workers::add_process_without_shim(types);
+  std::map<std::string, std::vector<std::string>> declared;
+  for (const auto& type : types.all()) {
+    for (const auto& field : type->confidential) {
+      EXPECT_THAT(type->fields, testing::Contains(field.substr(0, field.find('[')))) << type->name;
+      declared[type->name].push_back(field);
+    }
+  }
+  const std::map<std::string, std::vector<std::string>> expected{{"group", {"children"}},
+                                                                 {"http_check", {"headers", "expect_body"}},
+                                                                 {"mqtt_client", {"username"}},
+                                                                 {"parent", {"child_config"}},
+                                                                 {"process", {"environment", "command[1:]"}}};
+  EXPECT_EQ(declared, expected);
 }
 
 TEST(WorkerTypesOfTheProduct, HaveToolsAndObserveSomethingThatCanBeReadAgain) {

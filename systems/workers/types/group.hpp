@@ -25,6 +25,7 @@ struct GroupDesired {
 
 struct Group : Worker<GroupObserved, GroupDesired> {
   static constexpr std::array<std::string_view, 1> kTemplates = {"children"};
+  static constexpr std::array<std::string_view, 1> kConfidential = {"children"};
 
   struct Stopped : phase::Stopped {};
   struct Active : phase::Running {};

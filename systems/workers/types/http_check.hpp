@@ -9,6 +9,7 @@
 /// Redirects are answers like others and are not followed; proxies are not used: it is the server itself that
 /// is looked at.
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -55,6 +56,7 @@ struct HttpObserved {
 
 struct HttpCheck : CheckWorker<HttpObserved, HttpDesired, CheckRun> {
   static constexpr std::string_view kType = "http_check";
+  static constexpr std::array<std::string_view, 2> kConfidential = {"headers", "expect_body"};
 
   /// Error: `spec_invalid`.
   static Result<HttpDesired> derive(HttpDesired read);

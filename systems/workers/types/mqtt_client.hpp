@@ -12,6 +12,7 @@
 ///
 /// The password is read when it is needed and is nowhere stored, shown or logged.
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -73,6 +74,7 @@ class MqttTools {
 
 struct MqttClient : Worker<MqttObserved, MqttDesired, MqttTools> {
   static constexpr std::string_view kType = "mqtt_client";
+  static constexpr std::array<std::string_view, 1> kConfidential = {"username"};
 
   struct Stopped : phase::Stopped {};
   struct TryingToConnect : phase::Starting {};

@@ -40,6 +40,7 @@ struct ParentTools {
 
 struct Parent : Worker<ParentObserved, ParentDesired, ParentTools> {
   static constexpr std::array<std::string_view, 1> kTemplates = {"child_config"};
+  static constexpr std::array<std::string_view, 1> kConfidential = {"child_config"};
 
   struct Stopped : phase::Stopped {};
   struct TryingToStart : phase::Starting {};

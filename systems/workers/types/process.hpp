@@ -8,6 +8,7 @@
 /// A server that starts again finds the process as it left it: one that runs goes on, one that has ended
 /// meanwhile is restarted as the policy says. A process whose specification changes is stopped and started.
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -79,6 +80,7 @@ struct ProcessTools {
 
 struct ProcessWorker : Worker<ProcessObserved, ProcessDesired, ProcessTools> {
   static constexpr std::string_view kType = "process";
+  static constexpr std::array<std::string_view, 2> kConfidential = {"environment", "command[1:]"};
 
   struct Stopped : phase::Stopped {};
   struct TryingToStart : phase::Starting {};
