@@ -36,7 +36,7 @@ examples: build ## build and show every example with its output
 test: setup ## all tests: release, address+undefined, thread sanitizer, short fuzz and simulation
 	@scripts/test
 
-test-long: setup ## make test, then clang build, clang-tidy, mutants, longer fuzz and many seeds
+test-long: setup ## make test, then more fuzzing (FUZZ_SECONDS=n), SEEDS=n seeds, clang-tidy, mutants and kills: two hours
 	@scripts/test --long
 
 sim: setup ## run the simulation with SEEDS=n seeds
@@ -63,7 +63,7 @@ bench: setup ## run the benchmarks; results go to build/bench/results.jsonl
 format: setup ## format all C++ files
 	@scripts/format
 
-lint: setup ## check format and run clang-tidy
+lint: setup ## check the format and run clang-tidy on every file
 	@scripts/lint
 
 clean: ## remove everything that was built
