@@ -45,7 +45,7 @@ TEST_F(PostgresQuery, TheOwnerReadsAndCommitsWhileEveryConnectionForQueriesIsInU
     EXPECT_EQ(store_->history(first.id, seq, 0, 10).value().size(), 1U);
     EXPECT_EQ(store_->feed(0, 10).value().size(), 2U);
   });
-  EXPECT_EQ(done.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_EQ(done.wait_for(kHangGuard), std::future_status::ready);
   other.run("COMMIT");
 }
 
