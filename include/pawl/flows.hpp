@@ -191,8 +191,8 @@ class Flows {
              std::move_only_function<void(Result<std::optional<ClaimedStep>>)> done);
   void heartbeat(const Lease& lease, std::optional<double> progress, std::string_view text,
                  std::move_only_function<void(Result<LeaseStatus>)> done);
-  /// A repeat with the same outcome and response gets the outcome of the first, until another step of the run
-  /// is completed. An error, which the step is tried again after, is not remembered. Error: `lease_lost`.
+  /// A repeat with the same lease, outcome and response gets the outcome of the first, until another attempt
+  /// or another step of the run is completed. Error: `lease_lost`.
   void complete(const Lease& lease, RemoteOutcome outcome, std::move_only_function<void(Result<void>)> done);
 
   std::vector<FlowCounts> counts() const;

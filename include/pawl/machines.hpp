@@ -52,12 +52,25 @@ struct WorkContext {
   std::string request_id() const;
 };
 
+struct Reply;
+using FailureReply = std::function<Reply(const Error&)>;
+
+/// A failed attempt that the instance records in the commit of the failure. An `Error` alone is not recorded
+/// by the instance.
+struct FailedAttempt {
+  Error error;
+  FailureReply last{};  ///< if set, used instead of `WorkOptions::failed`
+};
+
 /// What a handler answers: the event that consumes the work, or none, and rows of the application that become
 /// durable in the same commit. Where a statement is refused, nothing of it is, and the attempt has failed.
 struct Reply {
   std::optional<EventValue> event{};
   std::optional<Error> error{};  ///< the event could not be encoded
   std::vector<Sql> sql{};
+  /// If set, the attempt has failed: `event` is sent if the work is retried, and must not ask for effects
+  /// on this work; `sql` is dropped.
+  std::optional<FailedAttempt> failed{};
 };
 
 /// The work is done and this event is to be sent to the instance, in the commit that consumes the work.
@@ -73,7 +86,13 @@ Reply reply(E event) {
 /// The work is done and there is nothing to tell the instance.
 inline Reply no_reply() { return {}; }
 
-using FailureReply = std::function<Reply(const Error&)>;
+/// The attempt has failed, and this event is sent to the instance if the work is retried.
+template <class E>
+Reply failed_reply(FailedAttempt failed, E event) {
+  auto made = reply(std::move(event));
+  made.failed = std::move(failed);
+  return made;
+}
 
 /// Sends E{.reason = the error's text} when the last attempt has failed.
 template <class E>

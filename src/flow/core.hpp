@@ -90,7 +90,10 @@ class FlowsCore : public std::enable_shared_from_this<FlowsCore> {
     std::string_view outcome;
   };
   Settled settle(const FlowDefinition& flow, std::size_t step, const RunData& data,
-                 FlowDefinition::Returned returned, StepAsked asked) const;
+                 FlowDefinition::Returned returned, StepAsked asked);
+  /// What ends a step whose last attempt has failed; `completion` is set if a worker reported the failure.
+  FailureReply last_failure(const FlowDefinition& flow, std::size_t step,
+                            std::optional<LastCompletion> completion);
   void count(std::string_view flow, std::string_view step, std::string_view outcome);
   std::vector<FlowCounts> counts() const;
 

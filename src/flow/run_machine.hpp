@@ -67,10 +67,16 @@ struct StepEnded {
   std::optional<FailureKind> kind{};
   std::optional<LastCompletion> completion{};
 };
+/// An attempt at a claimed step has failed and is retried; the completion is kept, so that a repeat of it is
+/// recognized.
+struct StepFailed {
+  std::optional<LastCompletion> completion{};
+};
 /// The step does not run any more, as was asked for.
 struct StepStopped {
   std::string step;
   std::string reason;
+  std::optional<LastCompletion> completion{};
 };
 /// What there was to undo or to finish, one after the other.
 struct CleanedUp {
@@ -105,11 +111,16 @@ void clean_up(RunData& data, const std::string& next, Effects& effects);
 void tell_end(const RunData& data, RunState state, Effects& effects);
 void note_child(RunData& data, const ChildEnded& child);
 void note_upstream(RunData& data, const UpstreamEnded& upstream);
-/// Keeps what every end of a step may bring: a response, and whose completion it was.
+/// Stores the completion of a claimed step, if the event has one.
+template <class E>
+void keep_completion(RunData& data, const E& step) {
+  if (step.completion) data.completion = step.completion;
+}
+/// Stores what every end of a step may have: a response and a completion.
 template <class E>
 void keep_result(RunData& data, const E& step) {
   if (step.response) data.response = *step.response;
-  if (step.completion) data.completion = step.completion;
+  keep_completion(data, step);
 }
 void note_done(RunData& data, const StepDone& done);
 void note_rewound(RunData& data, const StepRewound& step);
@@ -288,19 +299,30 @@ inline constexpr auto run =
         .on<StepEnded>(running, failed, detail::End<failed>{})
         .on<StepStopped>(running, closing,
                          when([](const RunData& data) { return detail::is_cancelled(data); }),
-                         [](RunData& data, const StepStopped&, Effects& effects) {
+                         [](RunData& data, const StepStopped& step, Effects& effects) {
+                           detail::keep_completion(data, step);
                            detail::cancel(data, *data.control->cancel, true, effects);
                          })
-        .on<StepStopped>(
-            running, running, when([](const RunData& data) { return detail::is_to_retry(data); }),
-            [](RunData& data, const StepStopped&, Effects& effects) { detail::retry(data, effects); })
+        .on<StepStopped>(running, running,
+                         when([](const RunData& data) { return detail::is_to_retry(data); }),
+                         [](RunData& data, const StepStopped& step, Effects& effects) {
+                           detail::keep_completion(data, step);
+                           detail::retry(data, effects);
+                         })
         // The pause was taken back meanwhile.
-        .on<StepStopped>(
-            running, running, when([](const RunData& data) { return !detail::is_to_pause(data); }),
-            [](RunData& data, const StepStopped&, Effects& effects) { effects.work(data.step, Begin{}); })
-        .on<StepStopped>(
-            running, paused,
-            [](RunData& data, const StepStopped&, Effects& effects) { detail::hold(data, effects); })
+        .on<StepStopped>(running, running,
+                         when([](const RunData& data) { return !detail::is_to_pause(data); }),
+                         [](RunData& data, const StepStopped& step, Effects& effects) {
+                           detail::keep_completion(data, step);
+                           effects.work(data.step, Begin{});
+                         })
+        .on<StepStopped>(running, paused,
+                         [](RunData& data, const StepStopped& step, Effects& effects) {
+                           detail::keep_completion(data, step);
+                           detail::hold(data, effects);
+                         })
+        .stay<StepFailed>(running,
+                          [](RunData& data, const StepFailed& step) { detail::keep_completion(data, step); })
 
         // Children.
         .on<ChildEnded>(joining, running, when([](const RunData& data, const ChildEnded& child) {

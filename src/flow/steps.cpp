@@ -174,16 +174,7 @@ Machines::Work FlowsCore::step_work(const std::shared_ptr<const FlowDefinition>&
                   .timeout = defined.options.timeout,
                   .pool = defined.options.pool,
                   .lease = defined.lease};
-  work.options.failed = [this, flow, step](const Error& error) {
-    const auto& name = flow->steps[step].name;
-    if (error.code() == Code::cancelled) return reply(StepStopped{name, error.message()});
-    count(flow->name, name, "exhausted");
-    return reply(StepEnded{.step = name,
-                           .ending = RunState::failed,
-                           .next = after_the_end(*flow),
-                           .reason = fmt::format("retries exhausted: {}", error.to_string()),
-                           .kind = FailureKind::system});
-  };
+  work.options.failed = last_failure(*flow, step, std::nullopt);
   if (!defined.run) return work;
   work.run = [this, flow, step](const WorkContext& context, std::string_view) -> Result<Reply> {
     const auto& present = flow->steps[step];
@@ -202,6 +193,21 @@ Machines::Work FlowsCore::step_work(const std::shared_ptr<const FlowDefinition>&
   return work;
 }
 
+FailureReply FlowsCore::last_failure(const FlowDefinition& flow, std::size_t step,
+                                     std::optional<LastCompletion> completion) {
+  return [this, &flow, step, completion = std::move(completion)](const Error& error) {
+    const auto& name = flow.steps[step].name;
+    if (error.code() == Code::cancelled) return reply(StepStopped{name, error.message(), completion});
+    count(flow.name, name, "exhausted");
+    return reply(StepEnded{.step = name,
+                           .ending = RunState::failed,
+                           .next = after_the_end(flow),
+                           .reason = fmt::format("retries exhausted: {}", error.to_string()),
+                           .kind = FailureKind::system,
+                           .completion = completion});
+  };
+}
+
 FlowDefinition::Returned fail_if_cancelled(FlowDefinition::Returned returned) {
   const auto& error = returned.outcome.error();
   if (!error || error->code() != Code::cancelled) return returned;
@@ -210,9 +216,14 @@ FlowDefinition::Returned fail_if_cancelled(FlowDefinition::Returned returned) {
 }
 
 FlowsCore::Settled FlowsCore::settle(const FlowDefinition& flow, std::size_t step, const RunData& data,
-                                     FlowDefinition::Returned returned, StepAsked asked) const {
+                                     FlowDefinition::Returned returned, StepAsked asked) {
   const auto& name = flow.steps[step].name;
   auto& [outcome, response] = returned;
+  if (outcome.error() && asked.completion) {
+    return {failed_reply({*outcome.error(), last_failure(flow, step, asked.completion)},
+                         StepFailed{asked.completion}),
+            "error"};
+  }
   if (outcome.error()) return {fail(*outcome.error()), "error"};
   std::optional<Json> kept;
   if (response && *response != data.response.text) kept = Json{*std::move(response)};

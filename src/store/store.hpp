@@ -147,8 +147,8 @@ struct StoreInfo {
   Seq horizon = 0;          ///< entries up to and including this one have been cut away
   Time last_at{};           ///< time of the newest entry; log time never goes below
   bool read_only = false;
-  std::vector<std::string> weakened_guarantees{};  ///< in what this place keeps less than the full guarantee, one
-                                       ///< sentence each; empty where it keeps all of it
+  std::vector<std::string> weakened_guarantees{};  ///< in what this place keeps less than the full guarantee,
+                                                   ///< one sentence each; empty where it keeps all of it
 };
 
 /// An instance whose head is missing although the log needs it.

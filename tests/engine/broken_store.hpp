@@ -24,7 +24,11 @@ class StoreAround : public Store {
   Result<Seq> apply(const Write& write) override { return inside_->apply(write); }
   Result<void> put(std::span<const Ephemeral> values) override { return inside_->put(values); }
   Result<void> commit() override { return inside_->commit(); }
+  bool wants_help() const override { return inside_->wants_help(); }
+  void help() override { inside_->help(); }
   Result<void> still_owner() const override { return inside_->still_owner(); }
+  bool is_leased() const override { return inside_->is_leased(); }
+  bool has_ended() const override { return inside_->has_ended(); }
   StoreInfo info() const override { return inside_->info(); }
   void discard() override { inside_->discard(); }
   Result<void> load(const std::function<void(const StoredHead&)>& visit) override {

@@ -225,6 +225,58 @@ TEST_F(FlowRemoteTest, ARepeatedCompletionOfACancelledStepGetsItsFirstOutcome) {
   EXPECT_TRUE(complete(claimed->lease, {}));
 }
 
+TEST_F(FlowRemoteTest, ARepeatedFailureGetsItsFirstOutcome) {
+  start();
+  const auto first = claim();
+  ASSERT_TRUE(complete(first->lease, {busy()}));
+  EXPECT_TRUE(complete(first->lease, {busy()}));
+  const auto second = claim();
+  EXPECT_EQ(second->lease.attempt, 2u) << "a repeat uses up no attempt";
+  EXPECT_TRUE(complete(first->lease, {busy()})) << "while the next attempt runs";
+  EXPECT_EQ(code_of(complete(first->lease, {busy("no paper")})), Code::lease_lost) << "another failure";
+  kit.crash();
+  EXPECT_TRUE(complete(first->lease, {busy()})) << "of another process";
+  const auto third = claim();
+  EXPECT_EQ(third->lease.attempt, 3u);
+  ASSERT_TRUE(complete(third->lease, {}));
+  EXPECT_EQ(code_of(complete(first->lease, {busy()})), Code::lease_lost) << "the newest completion counts";
+  EXPECT_EQ(flows().wait("remote", "x").value().state, RunState::done);
+}
+
+TEST_F(FlowRemoteTest, ARepeatOfTheLastFailureGetsItsFirstOutcome) {
+  start();
+  Lease last;
+  for (int attempts = 0; attempts < 4; ++attempts) {
+    last = claim()->lease;
+    ASSERT_TRUE(complete(last, {busy()}));
+    kit.advance(1s);
+  }
+  EXPECT_EQ(run().state, RunState::failed);
+  EXPECT_THAT(run().error, HasSubstr("retries exhausted"));
+  EXPECT_TRUE(complete(last, {busy()}));
+  EXPECT_EQ(run().state, RunState::failed);
+}
+
+TEST_F(FlowRemoteTest, ARepeatedFailureOfACancelledStepGetsItsFirstOutcome) {
+  start();
+  const auto claimed = claim();
+  ASSERT_TRUE(flows().cancel("remote", "x", "enough"));
+  ASSERT_TRUE(complete(claimed->lease, {busy()}));
+  EXPECT_TRUE(complete(claimed->lease, {busy()}));
+  EXPECT_EQ(flows().wait("remote", "x").value().state, RunState::cancelled);
+  EXPECT_TRUE(complete(claimed->lease, {busy()}));
+}
+
+TEST_F(FlowRemoteTest, AFailureThatIsRememberedIsInTheHistoryAsBefore) {
+  start();
+  ASSERT_TRUE(complete(claim()->lease, {busy("out of ink")}));
+  const auto history = kit.engine().history("remote", "x", 0, 1).value();
+  EXPECT_EQ(history.events.front().kind, "work");
+  EXPECT_EQ(history.events.front().event, "render");
+  EXPECT_THAT(history.events.front().payload, HasSubstr("out of ink"));
+  EXPECT_THAT(history.events.front().payload, HasSubstr(R"("again":true)"));
+}
+
 TEST_F(FlowRemoteTest, ASecondCompletionWithAnotherResultIsRefused) {
   start();
   const auto claimed = claim();

@@ -239,7 +239,7 @@ TEST_P(Copying, AReaderElsewhereIsToldOfIt) {
   join_many(*store, "a", 100);
   ASSERT_TRUE(store->commit());
   ASSERT_EQ(hears.heard().size(), 1U);
-  EXPECT_TRUE(reader->wait(before_, std::chrono::seconds(60)).value());
+  EXPECT_TRUE(reader->wait(before_, kHangGuard).value());
 }
 
 }  // namespace

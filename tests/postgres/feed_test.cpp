@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Following the log from another connection, as from another process.
+#include <gmock/gmock.h>
+
 #include <future>
 #include <thread>
 
@@ -18,7 +20,6 @@ class Feed : public testing::Test {
     ASSERT_TRUE(store_->execute(std::vector{plain("CREATE TABLE t(x INTEGER)")}));
     reader_ = place_->open_read_only().value();
   }
-  static constexpr Duration kLong = std::chrono::seconds(60);
 
   std::optional<PostgresPlace> place_;
   std::unique_ptr<Store> store_;
@@ -26,7 +27,7 @@ class Feed : public testing::Test {
 };
 
 TEST_F(Feed, AReaderIsWokenByACommit) {
-  auto woken = std::async(std::launch::async, [&] { return reader_->wait(0, kLong); });
+  auto woken = std::async(std::launch::async, [&] { return reader_->wait(0, kHangGuard); });
   wait_until(*place_, "SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE 'LISTEN%'", "t");
   write(*store_, created("a"));
   EXPECT_TRUE(woken.get().value());
@@ -50,7 +51,7 @@ TEST_F(Feed, AReaderListensOnceTheCommitsAreOverThatDidNotAnnounceThemselves) {
   Session commits(*place_);
   commits.run("BEGIN");
   ASSERT_EQ(commits.run("SELECT pg_try_advisory_xact_lock(hashtextextended('pawl_pawl', 1))"), "t");
-  auto woken = std::async(std::launch::async, [&] { return reader_->wait(0, kLong); });
+  auto woken = std::async(std::launch::async, [&] { return reader_->wait(0, kHangGuard); });
   wait_until(*place_,
              "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND query LIKE '%shared%'",
              "1");
@@ -74,11 +75,11 @@ TEST_F(Feed, AReaderThatLostItsNotificationsPolls) {
       "pid <> "
       "pg_backend_pid()");
   write(*store_, created("a"));
-  EXPECT_TRUE(reader_->wait(0, kLong).value());
+  EXPECT_TRUE(reader_->wait(0, kHangGuard).value());
 }
 
 TEST_F(Feed, TheOwnerIsWokenToo) {
-  auto woken = std::async(std::launch::async, [&] { return store_->wait(0, kLong); });
+  auto woken = std::async(std::launch::async, [&] { return store_->wait(0, kHangGuard); });
   write(*store_, created("a"));
   EXPECT_TRUE(woken.get().value());
 }
@@ -109,7 +110,7 @@ TEST_F(Feed, AReaderMissesNothingWhileLongTransactionsAreOpen) {
   std::vector<std::string> seen;
   Seq after = 0;
   while (seen.size() < 2 * kBatches) {
-    ASSERT_TRUE(reader_->wait(after, kLong).value());
+    ASSERT_TRUE(reader_->wait(after, kHangGuard).value());
     const auto entries = reader_->feed(after, 7).value();
     for (const auto& entry : entries) {
       ASSERT_GT(entry.seq, after);

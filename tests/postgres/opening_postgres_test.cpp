@@ -32,7 +32,8 @@ TEST_F(Opening, ASettingThatLosesCommitsIsRefusedWithoutTheUnsafeFlag) {
   EXPECT_THAT(refused.error().message(), HasSubstr("synchronous_commit = off"));
   const auto accepted = open("&pawl_unsafe=1");
   ASSERT_TRUE(accepted);
-  EXPECT_THAT((*accepted)->info().weakened_guarantees, testing::Contains(HasSubstr("synchronous_commit = off")));
+  EXPECT_THAT((*accepted)->info().weakened_guarantees,
+              testing::Contains(HasSubstr("synchronous_commit = off")));
 }
 
 TEST_F(Opening, AServerWithoutASynchronousStandbyIsReportedAsAReducedGuarantee) {

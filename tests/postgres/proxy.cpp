@@ -89,6 +89,10 @@ bool Proxy::strikes(const Link& link, Cut where) {
 void Proxy::forward(Link& link) {
   std::array<char, 65536> buffer{};
   while (!stopped_) {
+    if (silent_) {
+      poll(nullptr, 0, 10);
+      continue;
+    }
     std::array<pollfd, 2> waits{{{.fd = link.client, .events = POLLIN, .revents = 0},
                                  {.fd = link.server, .events = POLLIN, .revents = 0}}};
     if (link.server < 0 || poll(waits.data(), waits.size(), 50) < 0) break;

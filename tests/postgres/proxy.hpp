@@ -36,6 +36,8 @@ class Proxy {
   /// Once; concerns connections that have been opened by now, and of them the one that comes to this point
   /// first.
   void cut(Cut where);
+  /// Whether the network carries nothing: connections stay open, new ones are accepted, no byte arrives.
+  void silence(bool on) { silent_ = on; }
   /// How often something was cut.
   int cuts() const { return cuts_.load(); }
 
@@ -55,6 +57,7 @@ class Proxy {
   int port_ = 0;
   std::atomic<Cut> cut_ = Cut::nothing;
   std::atomic<int> cuts_ = 0;
+  std::atomic<bool> silent_ = false;
   std::atomic<bool> stopped_ = false;
   std::thread accepts_;
 };

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "tests/postgres/postgres_place.hpp"
+#include "tests/postgres/proxy.hpp"
 #include "tests/postgres/session.hpp"
 
 namespace pawl::test {
@@ -45,7 +46,35 @@ TEST_F(PostgresQuery, TheOwnerReadsAndCommitsWhileEveryConnectionForQueriesIsInU
     EXPECT_EQ(store_->history(first.id, seq, 0, 10).value().size(), 1U);
     EXPECT_EQ(store_->feed(0, 10).value().size(), 2U);
   });
-  EXPECT_EQ(done.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_EQ(done.wait_for(kHangGuard), std::future_status::ready);
+  other.run("COMMIT");
+}
+
+TEST_F(PostgresQuery, TheServerEndsAQueryThatWasStopped) {
+  Session other(*place_);
+  other.run("BEGIN; LOCK TABLE busy");
+  std::stop_source stop;
+  auto query = std::async([&] { return code(store_->query(plain("SELECT x FROM busy"), stop.get_token())); });
+  wait_for_queries(1);
+  stop.request_stop();
+  EXPECT_EQ(query.get(), Code::cancelled);
+  wait_for_queries(0);
+  other.run("COMMIT");
+}
+
+TEST_F(PostgresQuery, AQueryIsStoppedAlthoughTheServerDoesNotAnswer) {
+  Proxy proxy(place_->server());
+  const auto reader = open_postgres({.url = proxy.url(place_->database()), .read_only = true}).value();
+  Session other(*place_);
+  other.run("BEGIN; LOCK TABLE busy");
+  std::stop_source stop;
+  auto query = std::async([&] { return code(reader->query(plain("SELECT x FROM busy"), stop.get_token())); });
+  wait_for_queries(1);
+  proxy.silence(true);
+  stop.request_stop();
+  EXPECT_EQ(query.wait_for(kHangGuard), std::future_status::ready);
+  proxy.silence(false);
+  EXPECT_EQ(query.get(), Code::cancelled);
   other.run("COMMIT");
 }
 

@@ -43,7 +43,7 @@ std::string Session::finish() {
 
 void wait_until(PostgresPlace& place, const std::string& sql, const std::string& answer) {
   Session looks(place);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto end = std::chrono::steady_clock::now() + kHangGuard;
   while (looks.run(sql) != answer) {
     if (std::chrono::steady_clock::now() > end) throw std::runtime_error("it never came to: " + sql);
   }

@@ -11,6 +11,7 @@
 
 #include <libpq-fe.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,10 @@
 #include "tests/postgres/postgres_place.hpp"
 
 namespace pawl::test {
+
+/// Ends a test that would hang otherwise. Far longer than anything takes on a loaded machine: no test is
+/// about time.
+inline constexpr std::chrono::minutes kHangGuard(5);
 
 /// Used by one thread at a time.
 class Session {

@@ -76,6 +76,13 @@ struct Decided {
   std::size_t count = 0;
 };
 
+/// What the instance is sent when an attempt fails: if it is retried; if not, in place of
+/// `WorkOptions::failed`.
+struct FailureEvents {
+  std::optional<EventValue> again{};
+  FailureReply last{};
+};
+
 class EngineCore : public std::enable_shared_from_this<EngineCore> {
  public:
   EngineCore(Runtime& runtime, Machines machines, EngineOptions options);
@@ -296,7 +303,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Done tell_settled(std::uint16_t machine, std::string_view name) const;
   Done fail_if_refused(WorkKey key, std::uint16_t machine, std::uint32_t attempt, Done done);
   void attempt_failed(const WorkKey& key, std::uint16_t machine, const WorkRecord& work, Error error,
-                      Done done);
+                      Done done, FailureEvents events = {});
   void limit_time(const WorkKey& key, std::uint32_t attempt, Duration timeout);
   void work_timed_out(WorkKey key, std::uint32_t attempt);
   void work_overdue(WorkKey key, std::uint32_t attempt);

@@ -63,6 +63,8 @@ class Decider {
   void set_state(std::size_t state);
   Change record(EntryKind kind, std::string_view event, std::string_view payload);
   Change record_own(EntryKind kind, std::string_view event, std::string_view payload);
+  Result<void> try_event(const Result<std::size_t>& event, const EventValue& value,
+                         const std::optional<Error>& refused);
   Change consume(EntryKind kind, const std::string& name, const Result<std::size_t>& event,
                  const EventValue& value, const std::optional<Error>& refused, const Error* cause);
   Result<std::int64_t> next_number();
@@ -274,20 +276,28 @@ Change Decider::record_own(EntryKind kind, std::string_view event, std::string_v
   return record(kind, change_.own_event.view(), change_.own_payload.view());
 }
 
-/// Fires the event that a timer or a piece of work ends in; its payload is borrowed. Where it is refused,
-/// that is recorded as an entry of `kind` instead: what was consumed stays consumed, so that it happens once.
-Change Decider::consume(EntryKind kind, const std::string& name, const Result<std::size_t>& event,
-                        const EventValue& value, const std::optional<Error>& refused, const Error* cause) {
+/// Fires an event; if it is refused, the draft stays as it was.
+Result<void> Decider::try_event(const Result<std::size_t>& event, const EventValue& value,
+                                const std::optional<Error>& refused) {
   const auto before = extras_;
   auto taken = refused ? Result<void>(fail(*refused)) : check_alive();
   if (taken && !event) taken = fail(event.error());
   if (taken) taken = take_event(*event, value.typed.get(), value.payload);
-  if (taken) return record(EntryKind::fired, definition().events[*event].name, value.payload);
+  if (taken) return taken;
   extras_ = before;
   change_ = {};
   next_data_.reset();
   next_value_.reset();
   next_state_.reset();
+  return taken;
+}
+
+/// Fires the event that a timer or a piece of work ends in; its payload is borrowed. Where it is refused,
+/// that is recorded as an entry of `kind` instead: what was consumed stays consumed, so that it happens once.
+Change Decider::consume(EntryKind kind, const std::string& name, const Result<std::size_t>& event,
+                        const EventValue& value, const std::optional<Error>& refused, const Error* cause) {
+  const auto taken = try_event(event, value, refused);
+  if (taken) return record(EntryKind::fired, definition().events[*event].name, value.payload);
   JsonWriter reason;
   reason.begin_object().key("refused").string(recorded(taken.error()));
   if (cause != nullptr) reason.key("error").string(recorded(*cause));
@@ -387,7 +397,7 @@ Decision Decider::operator()(const FailWork& failed) {
   const auto work = std::ranges::find(extras_.work, failed.number, &WorkRecord::number);
   if (!draft_.exists || work == extras_.work.end() || work->attempt != failed.attempt) return std::nullopt;
   const auto name = work->name;
-  if (failed.event) {
+  if (failed.event && !failed.delay) {
     extras_.work.erase(work);
     return consume(EntryKind::work, name, event_of_type(failed.event->type), *failed.event, failed.refused,
                    &failed.error);
@@ -395,6 +405,9 @@ Decision Decider::operator()(const FailWork& failed) {
   if (failed.delay) {
     work->failed_at = now_;
     work->not_before = now_ + *failed.delay;
+    // The attempt has failed whether or not the instance accepts the event.
+    if (failed.event)
+      static_cast<void>(try_event(event_of_type(failed.event->type), *failed.event, failed.refused));
   } else {
     extras_.work.erase(work);
   }

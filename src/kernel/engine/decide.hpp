@@ -85,7 +85,8 @@ struct FinishWork {
   std::optional<EventValue> event;
   std::optional<Error> refused{};
 };
-/// An attempt has failed: with `delay` it is tried again after it, without it the work is given up.
+/// An attempt has failed: with `delay` it is tried again after it, without it the work is given up. `event`
+/// goes to the instance in the same entry.
 struct FailWork {
   std::int64_t number = 0;
   std::uint32_t attempt = 0;

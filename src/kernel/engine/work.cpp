@@ -299,6 +299,12 @@ void EngineCore::work_returned(WorkKey key, std::uint16_t machine, std::uint32_t
     return;
   }
   if (result && result->error) result = fail(*result->error);
+  FailureEvents events;
+  if (result && result->failed) {
+    auto failed = *std::move(result->failed);
+    events = {std::move(result->event), std::move(failed.last)};
+    result = fail(std::move(failed.error));
+  }
   if (result) {
     if (!done) done = tell_settled(machine, work->name);
     const bool may_be_refused = !result->sql.empty();
@@ -313,7 +319,7 @@ void EngineCore::work_returned(WorkKey key, std::uint16_t machine, std::uint32_t
   if (timed_out)
     error = Error(Code::timed_out, fmt::format("attempt {} of work \"{}\" took too long: {}", attempt,
                                                work->name, error.message()));
-  attempt_failed(key, machine, *work, std::move(error), std::move(done));
+  attempt_failed(key, machine, *work, std::move(error), std::move(done), std::move(events));
 }
 
 /// Tells whoever waits for the ends of this kind of work.
@@ -341,7 +347,7 @@ Done EngineCore::fail_if_refused(WorkKey key, std::uint16_t machine, std::uint32
 
 /// The next attempt, or the end of the work.
 void EngineCore::attempt_failed(const WorkKey& key, std::uint16_t machine, const WorkRecord& work,
-                                Error error, Done done) {
+                                Error error, Done done, FailureEvents events) {
   PAWL_ASSERT(work.number == key.second, "the attempt that failed is one at this work", work.number);
   const auto* handler = handler_of(machine, work.name);
   if (work.stop && error.code() != Code::cancelled)
@@ -352,6 +358,9 @@ void EngineCore::attempt_failed(const WorkKey& key, std::uint16_t machine, const
                          : delay_after(handler->options.retry, work.attempt, runtime_.random());
   if (delay) {
     failed.delay = *delay;
+    failed.event = std::move(events.again);
+  } else if (events.last) {
+    failed.event = events.last(failed.error).event;
   } else if (handler != nullptr && handler->options.failed) {
     failed.event = handler->options.failed(failed.error).event;
   }

@@ -241,7 +241,10 @@ Result<PGresult*> Connection::next_result() {
     // What had arrived before the connection broke is still handed out.
     if (wait_for_socket() || PQisBusy(get()) == 0) continue;
     if (streaming_ != nullptr) {
-      if (auto goes_on = streaming_->watch.check(); !goes_on) return fail(ended(std::move(goes_on).error()));
+      if (auto goes_on = streaming_->watch.check(); !goes_on) {
+        lost_ = true;
+        return fail(std::move(goes_on).error());
+      }
     }
     return fail(lost_error("waiting for PostgreSQL"));
   }
@@ -251,13 +254,6 @@ Result<PGresult*> Connection::next_result() {
 Result<std::vector<Rows>> Connection::sync() {
   deadline_ = std::chrono::steady_clock::now() + options_.patience;
   return results();
-}
-
-/// Gives up what the server is doing. Nobody waits for its answer, so the connection is of no more use.
-Error Connection::ended(Error error) {
-  cancel();
-  lost_ = true;
-  return error;
 }
 
 Result<void> Connection::stream(const QueryWatch& watch,
@@ -305,7 +301,10 @@ Result<std::vector<Rows>> Connection::results() {
     if (status == PGRES_SINGLE_TUPLE) {
       auto goes_on = streaming_->watch.check();
       if (goes_on) goes_on = streaming_->row(result);
-      if (!goes_on) return fail(ended(std::move(goes_on).error()));
+      if (!goes_on) {
+        lost_ = true;  // the rest of the result is not read
+        return fail(std::move(goes_on).error());
+      }
     } else if (status == PGRES_FATAL_ERROR) {
       if (!first) {
         first = to_error(raw, "running a statement");
@@ -330,11 +329,10 @@ Result<Rows> Connection::run(const std::string& sql, const Params& params) {
   return std::move(rows.back());
 }
 
-void Connection::cancel() const {
-  const std::unique_ptr<PGcancel, decltype(&PQfreeCancel)> request(PQgetCancel(get()), &PQfreeCancel);
-  std::array<char, 256> why{};
-  // Where it does not arrive, the backend ends when it notices that its client is gone.
-  if (request) PQcancel(request.get(), why.data(), static_cast<int>(why.size()));
+Result<void> Connection::end_statements_on_close() {
+  auto set = run("SET client_connection_check_interval = '1s'");
+  if (!set && lost_) return fail(std::move(set).error());
+  return {};
 }
 
 void Connection::roll_back() {

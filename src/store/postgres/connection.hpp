@@ -146,16 +146,19 @@ class Connection {
   /// Sends what is queued and returns one result per statement. After an error the transaction, if one is
   /// open, must be rolled back; `failed_at` is the statement's position.
   Result<std::vector<Rows>> sync();
-  /// The same for statements of which one row after the other is wanted; `row` gets each by itself. Where the
-  /// watch or `row` refuses to go on, the server is told to, and the connection counts as lost.
+  /// The same, but passes each row to `row` when it arrives. If the watch or `row` returns an error, the
+  /// connection counts as lost; closing it ends the statement (`end_statements_on_close`).
   Result<void> stream(const QueryWatch& watch, const std::function<Result<void>(const Rows&)>& row);
   /// After an error of `sync`: the results of the statements before the one that failed.
   std::vector<Rows> take_partial() { return std::move(partial_); }
   std::size_t failed_at() const { return failed_at_; }
   /// One statement by itself, or the last result of several.
   Result<Rows> run(const std::string& sql, const Params& params = {});
-  /// Asks the server to end what the connection's backend does, for one that nobody waits for any more.
-  void cancel() const;
+  /// Asks the server to notice by itself, within a second, that the connection was closed while a statement
+  /// runs, and to end the statement. PQcancel would need a second connection, and waits for it without a
+  /// limit. Not for commits: the server would also stop waiting for its standby. Errors: `store_io` if the
+  /// connection was lost; a server that cannot do it (on Windows) finishes the statement instead.
+  Result<void> end_statements_on_close();
   /// Ends the open transaction, if there is one; where that fails the connection counts as lost.
   void roll_back();
 
@@ -194,7 +197,6 @@ class Connection {
 
   Error to_error(const PGresult* result, std::string_view doing);
   Error lost_error(std::string_view doing);
-  Error ended(Error error);
   Result<std::vector<Rows>> results();
   /// Waits for the socket, and sends what is left to send. False: no answer in time, or an error.
   bool wait_for_socket();

@@ -53,6 +53,8 @@ Result<void> Keeper::connect() {
   const auto patience =
       std::min(options_.patience, std::max<Duration>(options_.lease, std::chrono::seconds(1)));
   PAWL_TRY(db_, Connection::open(address_, {.patience = patience}));
+  // A renewal that waits for the standby holds the lease's row; closing its connection frees the row.
+  PAWL_CHECK(db_.end_statements_on_close());
   // A lease that an old primary keeps alive would let this owner serve what a new one has long changed.
   PAWL_TRY(const auto facts, server_facts(db_));
   if (!options_.read_only && facts.timeline < ownership_.timeline()) {
@@ -82,7 +84,7 @@ void Keeper::run(const std::stop_token& stop) {
     }
     // The server is away, or waits for its standby. Meanwhile the lease runs out and this owner stops
     // serving.
-    if (db_ && db_.lost()) db_.cancel();
+    if (db_ && db_.lost()) db_.close();
     if (!backoff) backoff.emplace(std::chrono::hours(24 * 365));
     backoff->again();
   }

@@ -69,6 +69,7 @@ Result<std::unique_ptr<Reader>> Reader::open(const PostgresOptions& options, con
 Result<std::unique_ptr<Reader>> Reader::open_for_queries(const PostgresOptions& options,
                                                          const Address& address, const Names& names) {
   PAWL_TRY(auto reader, open(options, address, names));
+  PAWL_CHECK(reader->db_.end_statements_on_close());
   // This process ends its queries itself; a little later the server does so for one that was stopped.
   const auto limit =
       std::min<Duration>(options.query_limits.timeout, std::chrono::hours(24)) + std::chrono::seconds(1);

@@ -59,7 +59,7 @@ struct ServerFacts {
   std::string system;
   std::int64_t timeline = 0;
   std::string synchronous_commit;
-  std::vector<std::string> unsafe;   ///< settings that lose acknowledged commits
+  std::vector<std::string> unsafe;               ///< settings that lose acknowledged commits
   std::vector<std::string> weakened_guarantees;  ///< sentences for `StoreInfo::weakened_guarantees`
 };
 
