@@ -386,7 +386,8 @@ std::string default_config(const Systems& systems) {
     if (begins != group && !begins.empty()) text += begins + ":\n";
     group = begins;
     const auto name = dot == std::string::npos ? key.name : key.name.substr(dot + 1);
-    text += fmt::format("{}{}: {}  # {}\n", group.empty() ? "" : "  ", name, key.default_value, key.description);
+    text +=
+        fmt::format("{}{}: {}  # {}\n", group.empty() ? "" : "  ", name, key.default_value, key.description);
   }
   return text;
 }

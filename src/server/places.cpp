@@ -26,7 +26,8 @@ Place::Place(std::shared_ptr<Places> places, std::string address, bool reserved)
 
 Place::~Place() { places_->give_back(*this); }
 
-Places::Places(std::string what, ConnectionLimits limits) : what_(std::move(what)), limits_(sensible(limits)) {}
+Places::Places(std::string what, ConnectionLimits limits)
+    : what_(std::move(what)), limits_(sensible(limits)) {}
 
 Result<std::shared_ptr<Place>> Places::take(std::string address) {
   const std::lock_guard lock(mutex_);

@@ -106,14 +106,14 @@ struct Server::Body {
   std::string document;  // OpenAPI
   const std::shared_ptr<server::Places> connections = std::make_shared<server::Places>(
       "connections", server::ConnectionLimits{.all = options.limits.connections,
-                                         .per_address = options.limits.connections_per_address,
-                                         .per_user = options.limits.connections_per_user,
-                                         .reserved = options.limits.connections_reserved});
+                                              .per_address = options.limits.connections_per_address,
+                                              .per_user = options.limits.connections_per_user,
+                                              .reserved = options.limits.connections_reserved});
   const std::shared_ptr<server::Places> streams = std::make_shared<server::Places>(
       "event streams", server::ConnectionLimits{.all = options.limits.streams,
-                                           .per_address = options.limits.streams_per_address,
-                                           .per_user = options.limits.streams_per_user,
-                                           .reserved = options.limits.streams_reserved});
+                                                .per_address = options.limits.streams_per_address,
+                                                .per_user = options.limits.streams_per_user,
+                                                .reserved = options.limits.streams_reserved});
   server::Hub hub;
   std::optional<server::Backups> backups;
   server::Waits waits;

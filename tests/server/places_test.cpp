@@ -13,12 +13,14 @@
 namespace pawl::test {
 namespace {
 
-using server::Place;
 using server::ConnectionLimits;
+using server::Place;
 using server::Places;
 using testing::HasSubstr;
 
-std::shared_ptr<Places> places(ConnectionLimits limits) { return std::make_shared<Places>("connections", limits); }
+std::shared_ptr<Places> places(ConnectionLimits limits) {
+  return std::make_shared<Places>("connections", limits);
+}
 
 Code refused_with(const auto& result) { return result ? Code::internal : result.error().code(); }
 
