@@ -46,6 +46,7 @@ static void follow(pawl::Engine& engine) {
 // excerpt end
 
 int main() {
+  std::filesystem::remove_all(kPlace);  // what an interrupted run has left
   std::filesystem::create_directory(kPlace);
   pawl::ThreadRuntime runtime;
   auto engine = open(runtime);

@@ -26,15 +26,15 @@ int main() {
   const pawl::EngineOptions options{.store = "sqlite:turnstile.db"};
 
   auto engine = pawl::Engine::open(runtime, machines, options).value();
-  engine->create<turnstile>("north").value();
+  if (!engine->get<turnstile>("north")) engine->create<turnstile>("north").value();
   engine->send<turnstile>("north", Coin{}).value();  // returns once it is durable
   engine.reset();                                    // the end of the process would do as well
 
   engine = pawl::Engine::open(runtime, machines, options).value();
   const auto visit = engine->send<turnstile>("north", Push{}).value();
-  std::cout << visit.data.coins << " coin, " << visit.data.visitors << " visitor\n";
+  std::cout << "coins: " << visit.data.coins << ", visitors: " << visit.data.visitors << '\n';
   std::cout << engine->send<turnstile>("north", Push{}).error().message() << '\n';
 }
 
-// prints: 1 coin, 1 visitor
+// prints: coins: 1, visitors: 1
 // prints: turnstile "north" is locked: it does not accept Push; legal: Coin

@@ -20,6 +20,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -118,6 +119,10 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   const OpenReport& report() const;
+
+  /// Calls `action` once when the engine is destroyed, before it stops anything: for parts that use the
+  /// engine and live longer. The latest action runs first.
+  void before_close(std::function<void()> action);
 
   // Writing.
 
@@ -257,6 +262,8 @@ class Engine {
   }
 
   std::shared_ptr<EngineCore> core_;
+  std::mutex before_close_mutex_;
+  std::vector<std::function<void()>> before_close_;
 };
 
 }  // namespace pawl

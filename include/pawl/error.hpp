@@ -80,6 +80,28 @@ class [[nodiscard]] Error {
   std::vector<Field> fields_;
 };
 
+}  // namespace pawl
+
+/// What `value()` of a Result throws that holds an error: its `what()` is the error's text, so that a program
+/// that ends by it says why.
+template <>
+class std::bad_expected_access<pawl::Error> : public std::bad_expected_access<void> {
+ public:
+  explicit bad_expected_access(pawl::Error error);
+
+  const char* what() const noexcept override { return text_.c_str(); }
+  pawl::Error& error() & noexcept { return error_; }
+  const pawl::Error& error() const& noexcept { return error_; }
+  pawl::Error&& error() && noexcept { return std::move(error_); }
+  const pawl::Error&& error() const&& noexcept { return std::move(error_); }
+
+ private:
+  pawl::Error error_;
+  std::string text_;
+};
+
+namespace pawl {
+
 template <class T>
 using Result = std::expected<T, Error>;
 

@@ -162,14 +162,22 @@ class Machines {
   /// The same by the machine's name, for a handler that reads its payload itself.
   Machines& add_work(std::string_view machine, std::string name, Work work);
 
+  /// A permit pool that the work of these machines uses. `EngineOptions::pools` may give it another size.
+  Machines& add_pool(std::string name, std::uint32_t size) {
+    pools_.emplace(std::move(name), size);
+    return *this;
+  }
+
   /// Checks the whole. Errors: `duplicate_machine`, `unknown_machine`, `duplicate_instance` for a work
   /// registered twice, and what a retry policy is refused with.
   Result<void> validate() const;
 
   const std::vector<Entry>& entries() const { return entries_; }
+  const std::map<std::string, std::uint32_t>& pools() const { return pools_; }
 
  private:
   std::vector<Entry> entries_;
+  std::map<std::string, std::uint32_t> pools_;
   std::vector<Error> problems_;
 };
 

@@ -158,7 +158,7 @@ struct SupervisorStats {
 
 class SupervisorCore;
 
-/// Thread-safe once it is attached. Lives longer than the engine that its machines were given to.
+/// Thread-safe once it is attached.
 class Supervisor {
  public:
   /// Throws std::invalid_argument where the options contradict each other.
@@ -167,14 +167,15 @@ class Supervisor {
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  /// Before the engine opens: each type as a machine, each action as a kind of its work. The pool
-  /// "worker_actions" must be among the engine's, of the size `SupervisorOptions::actions`.
+  /// Before the engine opens: each type as a machine, each action as a kind of its work, and the permit pool
+  /// "worker_actions" of the size `SupervisorOptions::actions`.
   void add_machines(Machines& machines);
   static constexpr std::string_view kPool = "worker_actions";
 
   /// Begins to supervise what the store holds.
   Result<AttachReport> attach(Engine& engine);
-  /// Stops deciding and collecting, at once; workers stay as they are. Before the engine is destroyed.
+  /// Stops deciding and collecting, at once; workers stay as they are. Destroying the supervisor or the
+  /// engine, in any order, does so too.
   void detach();
 
   // What is desired.

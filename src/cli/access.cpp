@@ -131,7 +131,8 @@ Result<FirstLogin> recover(const RecoverArguments& arguments) {
   ThreadRuntime runtime;
   Machines machines;
   make_auth()->add_machines(machines);
-  PAWL_TRY(const auto engine, Engine::open(runtime, std::move(machines), {.store = where, .work_threads = 1}));
+  PAWL_TRY(const auto engine,
+           Engine::open(runtime, std::move(machines), {.store = where, .work_threads = 1}));
   return recover_login(*engine, arguments.user);
 }
 

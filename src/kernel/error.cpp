@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "pawl/assert.hpp"
 
@@ -62,3 +63,6 @@ std::string Error::to_string() const {
 }
 
 }  // namespace pawl
+
+std::bad_expected_access<pawl::Error>::bad_expected_access(pawl::Error error)
+    : error_(std::move(error)), text_(error_.to_string()) {}

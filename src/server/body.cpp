@@ -9,7 +9,7 @@
 #include <system_error>
 #include <vector>
 
-#include "server/names.hpp"
+#include "kernel/suggestion.hpp"
 
 namespace pawl::server {
 namespace {
@@ -133,7 +133,8 @@ Result<std::optional<Body>> Body::inner(std::string_view name,
   return made;
 }
 
-Result<std::size_t> limit_parameter(const http::Request& request, std::size_t default_value, std::size_t most) {
+Result<std::size_t> limit_parameter(const http::Request& request, std::size_t default_value,
+                                    std::size_t most) {
   const auto& text = request.parameter("limit");
   if (text.empty() && !request.has_parameter("limit")) return default_value;
   std::size_t limit = 0;

@@ -54,7 +54,8 @@ class Body {
 };
 
 // Parameters of a query. Error: `invalid_argument`, with the name.
-Result<std::size_t> limit_parameter(const http::Request& request, std::size_t default_value, std::size_t most);
+Result<std::size_t> limit_parameter(const http::Request& request, std::size_t default_value,
+                                    std::size_t most);
 Result<std::int64_t> integer_parameter(const http::Request& request, std::string_view name);
 Result<std::optional<Time>> time_parameter(const http::Request& request, std::string_view name);
 Result<std::optional<bool>> boolean_parameter(const http::Request& request, std::string_view name);

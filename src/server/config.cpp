@@ -12,7 +12,7 @@
 #include <limits>
 #include <utility>
 
-#include "server/names.hpp"
+#include "kernel/suggestion.hpp"
 
 namespace pawl::server {
 namespace {
@@ -176,6 +176,9 @@ std::vector<Key> limit_keys() {
       time_key("limits.header_timeout", "10s", "from a request's first byte to the end of its header",
                limits(&L::header_timeout)),
       time_key("limits.body_timeout", "30s", "for the body of a request", limits(&L::body_timeout)),
+      time_key("limits.reserved_timeout", "2s",
+               "on one of the reserved connections: until a whole request is there, TLS included",
+               limits(&L::reserved_timeout)),
       time_key("limits.write_timeout", "30s", "for an answer, or a piece of a stream",
                limits(&L::write_timeout)),
       number_key("limits.streams", 2000, 1, 1'000'000, "live event streams at the same time",
@@ -219,7 +222,8 @@ std::vector<Key> make_keys() {
   std::vector<Key> keys{
       text_key("listen", "127.0.0.1:7420", "address and port; [::1]:7420 for IPv6",
                [](Config& config) -> auto& { return config.server.listen; }),
-      flag_key("allow_insecure", false, "listen beyond loopback without auth and TLS",
+      flag_key("allow_insecure", false,
+               "listen beyond loopback without auth and TLS; without auth any web page can then change data",
                [](Config& config) -> auto& { return config.server.allow_insecure; }),
       flag_key("allow_programs_without_auth", false,
                "with auth.enabled: false, let everybody who reaches the server run programs on this machine",
@@ -386,7 +390,8 @@ std::string default_config(const Systems& systems) {
     if (begins != group && !begins.empty()) text += begins + ":\n";
     group = begins;
     const auto name = dot == std::string::npos ? key.name : key.name.substr(dot + 1);
-    text += fmt::format("{}{}: {}  # {}\n", group.empty() ? "" : "  ", name, key.default_value, key.description);
+    text +=
+        fmt::format("{}{}: {}  # {}\n", group.empty() ? "" : "  ", name, key.default_value, key.description);
   }
   return text;
 }

@@ -6,7 +6,6 @@
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/write.hpp>
 #include <condition_variable>
 #include <mutex>
@@ -14,36 +13,12 @@
 #include <vector>
 
 #include "server/session.hpp"
+#include "server/tls.hpp"
 
 namespace pawl::server {
 namespace {
 
 using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, Executor>;
-using Tls = std::shared_ptr<asio::ssl::context>;
-
-/// Of TLS 1.2: whoever steals the key later cannot read what was recorded before.
-constexpr const char* kForwardSecret = "ECDHE+AESGCM:ECDHE+CHACHA20";
-
-Result<Tls> load_certificate(const std::string& certificate, const std::string& key) {
-  auto made = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_server);
-  Failure failure;
-  made->set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_tlsv1 |
-                        asio::ssl::context::no_tlsv1_1 | asio::ssl::context::single_dh_use,
-                    failure);
-  SSL_CTX_set_cipher_list(made->native_handle(), kForwardSecret);
-  if (!failure) made->use_certificate_chain_file(certificate, failure);
-  if (failure) {
-    return fail(Code::invalid_argument,
-                fmt::format("the certificate {} cannot be used: {}", certificate, failure.message()));
-  }
-  made->use_private_key_file(key, asio::ssl::context::pem, failure);
-  if (failure) {
-    return fail(Code::invalid_argument,
-                fmt::format("the key {} cannot be used with the certificate: {}", key, failure.message()));
-  }
-  return made;
-}
-
 void warn_of_open_key(const std::string& key, const Logger& log) {
   struct stat found{};
   if (::stat(key.c_str(), &found) != 0 || (found.st_mode & (S_IRWXG | S_IRWXO)) == 0) return;
@@ -71,7 +46,7 @@ std::string counted_address(asio::ip::address address) {
 /// How often deadlines are looked at: a quarter of the shortest one, within reason.
 std::chrono::milliseconds tick_of(const HttpLimits& limits) {
   const auto shortest = std::min({limits.idle_timeout, limits.header_timeout, limits.body_timeout,
-                                  limits.write_timeout, limits.heartbeat});
+                                  limits.reserved_timeout, limits.write_timeout, limits.heartbeat});
   return std::clamp(std::chrono::duration_cast<std::chrono::milliseconds>(shortest / 4),
                     std::chrono::milliseconds(5), std::chrono::milliseconds(250));
 }
@@ -202,21 +177,21 @@ class Listener final : public Transport {
   void hand_over(const std::shared_ptr<Loop>& loop, Socket socket) {
     Failure ignored;
     const auto peer = socket.remote_endpoint(ignored);
-    auto place = options_.places->take(counted_address(peer.address()));
-    ++(place ? shared_->counters.accepted : shared_->counters.refused);
+    auto slot = options_.connection_quota->acquire(counted_address(peer.address()));
+    ++(slot ? shared_->counters.accepted : shared_->counters.refused);
     Tls tls;
     {
       const std::lock_guard lock(tls_mutex_);
       tls = tls_;
     }
     // A handshake costs more than what a refusal is worth.
-    if (!place && tls) return;
+    if (!slot && tls) return;
     asio::post(loop->context,
-               [shared = shared_, loop, socket = std::move(socket), place = std::move(place), tls]() mutable {
+               [shared = shared_, loop, socket = std::move(socket), slot = std::move(slot), tls]() mutable {
                  if (tls) {
-                   run_tls(std::move(shared), loop, std::move(socket), *std::move(place), tls);
+                   run_tls(std::move(shared), loop, std::move(socket), *std::move(slot), tls);
                  } else {
-                   run_plain(std::move(shared), loop, std::move(socket), std::move(place));
+                   run_plain(std::move(shared), loop, std::move(socket), std::move(slot));
                  }
                });
   }

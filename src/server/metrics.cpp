@@ -76,7 +76,7 @@ MetricsText& MetricsText::buckets(const Labels& labels, std::span<const double> 
 namespace server {
 namespace {
 
-void write_engine(MetricsText& out, const Engine& engine, const Hub& hub) {
+void write_engine(MetricsText& out, const Engine& engine, const EventFeed& feed) {
   const auto stats = engine.stats();
   const auto number = [](auto value) { return static_cast<double>(value); };
   out.counter("pawl_transitions_total", "Entries made durable.").sample(number(stats.transitions));
@@ -108,14 +108,14 @@ void write_engine(MetricsText& out, const Engine& engine, const Hub& hub) {
   for (const auto& pool : pools) out.sample({{"pool", pool.name}}, pool.granted);
   out.gauge("pawl_permits_waiting", "Work that waits for a permit.");
   for (const auto& pool : pools) out.sample({{"pool", pool.name}}, number(pool.waiting));
-  const auto feed = hub.counters();
-  const auto lag = feed.seq == 0 ? 0 : std::max<std::int64_t>(stats.last_seq - feed.seq, 0);
+  const auto counters = feed.counters();
+  const auto lag = counters.seq == 0 ? 0 : std::max<std::int64_t>(stats.last_seq - counters.seq, 0);
   out.gauge("pawl_feed_lag", "Entries that are durable and not yet handed to live streams.")
       .sample(number(lag));
-  out.gauge("pawl_feed_streams", "Live event streams.").sample(number(feed.streams));
-  out.counter("pawl_feed_entries_total", "Entries handed to live streams.").sample(number(feed.frames));
+  out.gauge("pawl_feed_streams", "Live event streams.").sample(number(counters.streams));
+  out.counter("pawl_feed_entries_total", "Entries handed to live streams.").sample(number(counters.frames));
   out.counter("pawl_feed_lagged_total", "Streams ended because their reader was too slow.")
-      .sample(number(feed.lagged));
+      .sample(number(counters.lagged));
 }
 
 void write_http(MetricsText& out, const Router& router, const WireCounters* wire) {
@@ -144,12 +144,12 @@ void write_http(MetricsText& out, const Router& router, const WireCounters* wire
       .sample(number(wire->broken));
 }
 
-void write_places(MetricsText& out, const std::vector<std::pair<std::string, const Places*>>& places) {
+void write_quotas(MetricsText& out, const std::vector<std::pair<std::string, const Quota*>>& quotas) {
   out.counter("pawl_limited_total", "Connections and event streams refused, by the limit that was reached.");
-  for (const auto& [what, counted] : places) {
-    for (std::size_t i = 0; i < Places::kLimitNames.size(); ++i) {
-      const auto refused = counted->refused(static_cast<Places::Limit>(i));
-      out.sample({{"what", what}, {"limit", std::string(Places::kLimitNames[i])}},
+  for (const auto& [what, counted] : quotas) {
+    for (std::size_t i = 0; i < Quota::kLimitNames.size(); ++i) {
+      const auto refused = counted->refused(static_cast<Quota::Limit>(i));
+      out.sample({{"what", what}, {"limit", std::string(Quota::kLimitNames[i])}},
                  static_cast<double>(refused));
     }
   }
@@ -188,15 +188,15 @@ void write_process(MetricsText& out) {
 
 }  // namespace
 
-std::string metrics(Engine& engine, const Router& router, const Hub& hub, const WireCounters* wire,
+std::string metrics(Engine& engine, const Router& router, const EventFeed& feed, const WireCounters* wire,
                     const std::vector<System*>& systems, const Flows* flows,
-                    const std::vector<std::pair<std::string, const Places*>>& places) {
+                    const std::vector<std::pair<std::string, const Quota*>>& quotas) {
   MetricsText out;
   out.gauge("pawl_build_info", "The version that runs.").sample({{"version", PAWL_VERSION}}, 1);
-  write_engine(out, engine, hub);
+  write_engine(out, engine, feed);
   if (flows != nullptr) write_flows(out, *flows);
   write_http(out, router, wire);
-  write_places(out, places);
+  write_quotas(out, quotas);
   write_process(out);
   for (auto* system : systems) system->write_metrics(engine, out);
   return out.text();

@@ -9,7 +9,7 @@
 #include <exception>
 #include <utility>
 
-#include "server/names.hpp"
+#include "kernel/suggestion.hpp"
 #include "server/origin.hpp"
 #include "server/problem.hpp"
 
@@ -180,7 +180,8 @@ void RouteCounters::note(int status, Duration taken) {
 Router::Router(Runtime& runtime, std::size_t workers, Logger log)
     : runtime_(runtime),
       log_(std::move(log)),
-      workers_(runtime.open_thread_pool("http", {.threads = std::max<std::size_t>(workers, 1), .queue = 1024})) {
+      workers_(
+          runtime.open_thread_pool("http", {.threads = std::max<std::size_t>(workers, 1), .queue = 1024})) {
   // Shared with the last request, because the router may be gone before that one has told it.
   const auto told = std::make_shared<std::promise<void>>();
   none_runs_ = told->get_future();

@@ -13,10 +13,10 @@
 #include "pawl/system.hpp"
 #include "server/backups.hpp"
 #include "server/dashboard.hpp"
-#include "server/hub.hpp"
+#include "server/event_feed.hpp"
 #include "server/listen.hpp"
 #include "server/origin.hpp"
-#include "server/places.hpp"
+#include "server/quota.hpp"
 #include "server/router.hpp"
 #include "server/routes.hpp"
 #include "server/transport.hpp"
@@ -37,11 +37,11 @@ Result<void> check_without_auth(const ServerOptions& options, const http::Reques
                           http::name(route.method), route.path));
 }
 
-/// A stream that holds the place of one.
+/// A stream that holds a slot of the quota.
 class CountedStream final : public http::Stream {
  public:
-  CountedStream(std::shared_ptr<http::Stream> stream, std::shared_ptr<server::Place> place)
-      : stream_(std::move(stream)), place_(std::move(place)) {}
+  CountedStream(std::shared_ptr<http::Stream> stream, std::shared_ptr<server::QuotaSlot> slot)
+      : stream_(std::move(stream)), slot_(std::move(slot)) {}
   void open(std::function<void()> ready) override { stream_->open(std::move(ready)); }
   bool take(std::string& out) override { return stream_->take(out); }
   void idle(std::string& out) override { stream_->idle(out); }
@@ -49,7 +49,7 @@ class CountedStream final : public http::Stream {
 
  private:
   const std::shared_ptr<http::Stream> stream_;
-  const std::shared_ptr<server::Place> place_;
+  const std::shared_ptr<server::QuotaSlot> slot_;
 };
 
 /// What /v1/me says where nobody is asked who they are.
@@ -69,16 +69,16 @@ http::Route everybody_route() {
 
 }  // namespace
 
-struct Server::Body {
-  Body(Runtime& with, Engine& on, ServerOptions how)
+struct Server::Impl {
+  Impl(Runtime& with, Engine& on, ServerOptions how)
       : runtime(with),
         engine(on),
         options(std::move(how)),
-        hub(with, on, options.limits, options.log),
+        feed(with, on, options.limits, options.log),
         router(with, options.handler_threads, options.log) {
     if (!options.backups.empty()) backups.emplace(with, on, options.backups, options.backups_elsewhere);
   }
-  ~Body() {
+  ~Impl() {
     if (options.auth != nullptr) options.auth->on_change(nullptr);
     waits.close();
     if (transport) transport->stop();
@@ -87,9 +87,10 @@ struct Server::Body {
   Result<void> add_routes();
   void guard();
   Result<void> assign_connection(const http::Request& request);
-  /// Whom this counts for.
-  std::string user_of(const http::Request& request) const {
-    return options.auth == nullptr ? std::string() : request.user;
+  /// What limits per user count this for. Without auth there are no users.
+  std::string identity_of(const http::Request& request) const {
+    if (options.auth == nullptr) return {};
+    return request.identity.empty() ? request.user : request.identity;
   }
   Result<std::shared_ptr<http::Stream>> admit_stream(std::shared_ptr<http::Stream> stream,
                                                      std::shared_ptr<const http::Request> request,
@@ -104,17 +105,17 @@ struct Server::Body {
   std::atomic<bool> draining{false};
   std::vector<std::pair<System*, std::optional<Page>>> pages;
   std::string document;  // OpenAPI
-  const std::shared_ptr<server::Places> connections = std::make_shared<server::Places>(
-      "connections", server::ConnectionLimits{.all = options.limits.connections,
+  const std::shared_ptr<server::Quota> connections = std::make_shared<server::Quota>(
+      "connections", server::QuotaLimits{.all = options.limits.connections,
                                          .per_address = options.limits.connections_per_address,
                                          .per_user = options.limits.connections_per_user,
                                          .reserved = options.limits.connections_reserved});
-  const std::shared_ptr<server::Places> streams = std::make_shared<server::Places>(
-      "event streams", server::ConnectionLimits{.all = options.limits.streams,
+  const std::shared_ptr<server::Quota> streams = std::make_shared<server::Quota>(
+      "event streams", server::QuotaLimits{.all = options.limits.streams,
                                            .per_address = options.limits.streams_per_address,
                                            .per_user = options.limits.streams_per_user,
                                            .reserved = options.limits.streams_reserved});
-  server::Hub hub;
+  server::EventFeed feed;
   std::optional<server::Backups> backups;
   server::Waits waits;
   std::optional<server::Watch> watch;  // where there is auth
@@ -122,7 +123,7 @@ struct Server::Body {
   std::unique_ptr<server::Transport> transport;
 };
 
-Result<http::Response> Server::Body::list_systems() const {
+Result<http::Response> Server::Impl::list_systems() const {
   JsonWriter out;
   out.begin_object().key("systems").begin_array();
   for (const auto& [system, page] : pages) {
@@ -137,7 +138,7 @@ Result<http::Response> Server::Body::list_systems() const {
   return http::json(out.take());
 }
 
-Result<http::Response> Server::Body::system_script(const http::Request& request) const {
+Result<http::Response> Server::Impl::system_script(const http::Request& request) const {
   for (const auto& [system, page] : pages) {
     if (page && system->name() == request.parameter("system")) {
       return http::Response{.body = page->script, .content_type = "text/javascript"};
@@ -146,7 +147,7 @@ Result<http::Response> Server::Body::system_script(const http::Request& request)
   return fail(Code::unknown_route, fmt::format("no system \"{}\" has a page", request.parameter("system")));
 }
 
-Result<void> Server::Body::add_own_routes() {
+Result<void> Server::Impl::add_own_routes() {
   PAWL_CHECK(router.add({.path = "/v1/systems",
                          .id = "list_systems",
                          .summary = "The systems that run here, and their pages",
@@ -166,7 +167,7 @@ Result<void> Server::Body::add_own_routes() {
                          .run = [this](const http::Request&) -> Result<http::Response> {
                            return http::Response{
                                .body = server::metrics(
-                                   engine, router, hub, transport ? &transport->counters() : nullptr,
+                                   engine, router, feed, transport ? &transport->counters() : nullptr,
                                    options.systems, options.flows,
                                    {{"connections", connections.get()}, {"streams", streams.get()}}),
                                .content_type = "text/plain; version=0.0.4; charset=utf-8"};
@@ -181,9 +182,9 @@ Result<void> Server::Body::add_own_routes() {
                      }});
 }
 
-Result<void> Server::Body::add_routes() {
+Result<void> Server::Impl::add_routes() {
   std::vector<std::vector<http::Route>> all{server::machine_routes(engine), server::instance_routes(engine),
-                                            server::event_routes(hub), server::operating_routes(engine),
+                                            server::event_routes(feed), server::operating_routes(engine),
                                             server::health_routes(engine, draining)};
   if (options.flows != nullptr) {
     all.push_back(server::flow_routes(engine, *options.flows, waits));
@@ -207,30 +208,30 @@ Result<void> Server::Body::add_routes() {
 
 /// Routes for anyone are served without asking who comes, so that operators can log in on one of the last
 /// connections, which ends after each such answer.
-Result<void> Server::Body::assign_connection(const http::Request& request) {
+Result<void> Server::Impl::assign_connection(const http::Request& request) {
   const auto connection = request.connection.lock();
   if (!connection || request.role == http::Role::anyone) return {};
-  return connections->assign(*connection, user_of(request), request.role >= http::Role::operator_);
+  return connections->assign(*connection, identity_of(request), request.role >= http::Role::operator_);
 }
 
-Result<std::shared_ptr<http::Stream>> Server::Body::admit_stream(std::shared_ptr<http::Stream> stream,
+Result<std::shared_ptr<http::Stream>> Server::Impl::admit_stream(std::shared_ptr<http::Stream> stream,
                                                                  std::shared_ptr<const http::Request> request,
                                                                  const http::Route& route) {
   if (const auto connection = request->connection.lock()) {
-    auto place = streams->take(connection->address());
+    auto slot = streams->acquire(connection->address());
     const auto assigned =
-        place ? streams->assign(**place, user_of(*request), request->role >= http::Role::operator_)
-              : fail(place.error());
+        slot ? streams->assign(**slot, identity_of(*request), request->role >= http::Role::operator_)
+             : fail(slot.error());
     if (!assigned) {
       stream->close();
       return fail(assigned.error());
     }
-    stream = std::make_shared<CountedStream>(std::move(stream), *std::move(place));
+    stream = std::make_shared<CountedStream>(std::move(stream), *std::move(slot));
   }
   return watch ? watch->over(std::move(stream), std::move(request), route) : std::move(stream);
 }
 
-void Server::Body::guard() {
+void Server::Impl::guard() {
   if (options.auth != nullptr) {
     router.authenticate_with(
         [this, auth = options.auth](http::Request& request, const http::Route& route) -> Result<void> {
@@ -272,30 +273,36 @@ void Server::Body::guard() {
 
 Result<std::unique_ptr<Server>> Server::start(Runtime& runtime, Engine& engine, ServerOptions options) {
   PAWL_TRY(const auto address, server::check_listening(options, options.auth != nullptr));
-  auto body = std::make_unique<Body>(runtime, engine, std::move(options));
-  PAWL_CHECK(body->add_routes());
-  body->guard();
-  auto* router = &body->router;
-  PAWL_TRY(body->transport,
+  if (options.auth == nullptr && options.allow_insecure) {
+    options.log.warn(
+        "any web page can change what this server holds: there is no auth, and with allow_insecure "
+        "a page reaches it by a host name of its own (DNS rebinding)",
+        {{"hint", "auth.enabled: true"}});
+  }
+  auto impl = std::make_unique<Impl>(runtime, engine, std::move(options));
+  PAWL_CHECK(impl->add_routes());
+  impl->guard();
+  auto* router = &impl->router;
+  PAWL_TRY(impl->transport,
            server::Transport::open(
                {.address = address.host,
                 .port = address.port,
-                .threads = body->options.threads,
-                .limits = body->options.limits,
-                .places = body->connections,
-                .certificate = body->options.certificate,
-                .key = body->options.key,
-                .log = body->options.log},
+                .threads = impl->options.threads,
+                .limits = impl->options.limits,
+                .connection_quota = impl->connections,
+                .certificate = impl->options.certificate,
+                .key = impl->options.key,
+                .log = impl->options.log},
                [router](http::Request request, std::move_only_function<void(http::Response)> reply) {
                  router->handle(std::move(request), std::move(reply));
                }));
-  return std::unique_ptr<Server>(new Server(std::move(body)));
+  return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 
-Server::Server(std::unique_ptr<Body> body) : body_(std::move(body)) {}
+Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() = default;
 
-std::uint16_t Server::port() const { return body_->transport->port(); }
+std::uint16_t Server::port() const { return impl_->transport->port(); }
 
 http::Response Server::handle(http::Request request) {
   struct Slot {
@@ -303,22 +310,22 @@ http::Response Server::handle(http::Request request) {
     http::Response response;
   };
   auto slot = std::make_shared<Slot>();
-  body_->router.handle(std::move(request), [slot](http::Response response) {
+  impl_->router.handle(std::move(request), [slot](http::Response response) {
     slot->response = std::move(response);
     slot->gate.open();
   });
-  body_->runtime.wait(slot->gate);
+  impl_->runtime.wait(slot->gate);
   if (const auto complete = std::exchange(slot->response.finish, nullptr)) complete(slot->response);
   return std::move(slot->response);
 }
 
-Result<void> Server::reload_certificate() { return body_->transport->reload_certificate(); }
+Result<void> Server::reload_certificate() { return impl_->transport->reload_certificate(); }
 
 bool Server::drain(Duration most) {
-  body_->draining = true;
-  body_->hub.close();
-  body_->waits.close();
-  return body_->transport->drain(most);
+  impl_->draining = true;
+  impl_->feed.close();
+  impl_->waits.close();
+  return impl_->transport->drain(most);
 }
 
 }  // namespace pawl

@@ -153,11 +153,11 @@ template <class Stream>
 class Session final : public SessionBase, public std::enable_shared_from_this<Session<Stream>> {
  public:
   template <class... Args>
-  Session(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, std::shared_ptr<Place> place,
+  Session(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, std::shared_ptr<QuotaSlot> slot,
           Args&&... stream)
       : shared_(std::move(shared)),
         loop_(std::move(loop)),
-        place_(std::move(place)),
+        slot_(std::move(slot)),
         stream_(std::forward<Args>(stream)...),
         exchange_(std::make_shared<Exchange>(loop_)) {
     loop_->sessions.insert(this);
@@ -171,7 +171,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
   ~Session() override {
     exchange_->shortcut.shut();
     loop_->sessions.erase(this);
-    place_.reset();  // who sees no connection any more finds its place free
+    slot_.reset();  // before the count of connections falls, so that a free slot follows from it
     --shared_->counters.connections;
   }
 
@@ -179,7 +179,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
   static Awaitable<void> run(std::shared_ptr<Session> self) {
     Failure failure;
     if constexpr (kTls) {
-      self->arm(self->shared_->limits.header_timeout);
+      self->arm_reading(self->shared_->limits.header_timeout);
       co_await self->stream_.async_handshake(asio::ssl::stream_base::server,
                                              asio::redirect_error(kAwait, failure));
       if (failure) co_return;
@@ -240,6 +240,11 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     timed_out_ = false;
     deadline_ = std::chrono::steady_clock::now() + time;
   }
+  /// The same for a request. On a reserved connection the whole request shares one short time.
+  void arm_reading(Duration time) {
+    arm(time);
+    if (slot_->needs_operator()) deadline_ = reserved_until_;
+  }
   void disarm() { deadline_ = TimePoint::max(); }
 
   using Parser = beast::http::request_parser<beast::http::string_body>;
@@ -271,11 +276,11 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
   Awaitable<Failure> read_request(Parser& parser) {
     Failure failure;
     bool has_header = false;
-    arm(shared_->limits.header_timeout);
+    arm_reading(shared_->limits.header_timeout);
     while (!failure && !parse(parser, failure) && !failure) {
       if (parser.is_header_done() && !has_header) {
         has_header = true;
-        arm(shared_->limits.body_timeout);
+        arm_reading(shared_->limits.body_timeout);
         if (beast::iequals(parser.get()[beast::http::field::expect], "100-continue")) {
           co_await asio::async_write(stream_, asio::buffer(kContinue), asio::redirect_error(kAwait, failure));
           if (failure) co_return failure;
@@ -290,8 +295,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
   Awaitable<bool> one_request() {
     if (buffer_.size() == 0) {
       idle_ = true;
-      // One of the last places is not for waiting.
-      arm(place_->on_probation() ? shared_->limits.header_timeout : shared_->limits.idle_timeout);
+      arm_reading(shared_->limits.idle_timeout);
       const auto gone = co_await receive(kHeaderPiece);
       idle_ = false;
       if (gone) co_return false;
@@ -368,7 +372,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     if (!exchange_->response) co_return false;
     auto response = *std::move(exchange_->response);
     exchange_->response.reset();
-    if (loop_->draining || place_->must_close()) keep_alive_ = false;
+    if (loop_->draining || slot_->must_close()) keep_alive_ = false;
     complete(response);
     if (response.stream) {
       co_await stream(std::move(response));
@@ -464,7 +468,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     head_ = message.method() == beast::http::verb::head;
     const auto method = to_method(message.method_string());
     if (!method) return std::nullopt;
-    http::Request request{.method = *method, .remote = remote_, .secure = kTls, .connection = place_};
+    http::Request request{.method = *method, .remote = remote_, .secure = kTls, .connection = slot_};
     const std::string_view target(message.target().data(), message.target().size());
     const auto mark = target.find('?');
     request.path = target.substr(0, mark);
@@ -488,10 +492,11 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
 
   std::shared_ptr<Shared> shared_;
   std::shared_ptr<Loop> loop_;
-  std::shared_ptr<Place> place_;  // null where it is refused
+  std::shared_ptr<QuotaSlot> slot_;  // null if the connection is refused
   Stream stream_;
   TimePoint deadline_ = TimePoint::max();   // of what is read or written
   TimePoint heartbeat_ = TimePoint::max();  // of a stream that is silent
+  const TimePoint reserved_until_ = std::chrono::steady_clock::now() + shared_->limits.reserved_timeout;
   bool timed_out_ = false;
   bool idle_ = false;
   bool keep_alive_ = true;
@@ -502,10 +507,10 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
 };
 
 /// In their own sources, because they take long to compile.
-/// Without a place the client is told why, and the connection is closed.
+/// Without a slot the client gets the error, and the connection is closed.
 void run_plain(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, Socket socket,
-               Result<std::shared_ptr<Place>> place);
+               Result<std::shared_ptr<QuotaSlot>> slot);
 void run_tls(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, Socket socket,
-             std::shared_ptr<Place> place, const std::shared_ptr<asio::ssl::context>& context);
+             std::shared_ptr<QuotaSlot> slot, const std::shared_ptr<asio::ssl::context>& context);
 
 }  // namespace pawl::server

@@ -52,6 +52,7 @@ SupervisorCore::SupervisorCore(Runtime& runtime, WorkerTypes types, SupervisorOp
       options_(checked(std::move(options))) {}
 
 void SupervisorCore::add_machines(Machines& machines) {
+  machines.add_pool(std::string(Supervisor::kPool), options_.actions);
   for (const auto& type : types_.all()) {
     auto machine = type->machine;
     machine.readers = Readers::operators;  // specifications, variables and observations may hold secrets
@@ -117,6 +118,9 @@ void SupervisorCore::post(Task task) {
 Result<AttachReport> SupervisorCore::attach(Engine& engine) {
   PAWL_CHECK(types_.validate());
   engine_ = &engine;
+  engine.before_close([core = weak_from_this(), closing = &engine] {
+    if (const auto alive = core.lock(); alive && alive->engine_ == closing) alive->detach();
+  });
   start_ = runtime_.instant();
   collectors_ = std::make_unique<supervise::Collectors>(
       runtime_,

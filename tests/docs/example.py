@@ -4,7 +4,8 @@
 
     example.py <source> <program>
 
-It runs in an empty directory of its own, so that it may leave files behind.
+It runs in an empty directory of its own, so that it may leave files behind. It runs there once more: people try an
+example more than once, and the second run must succeed, too, whatever it prints.
 """
 import difflib
 import pathlib
@@ -20,9 +21,12 @@ def check(source, program):
     if not expected:
         return "the source has no `// prints:` line; say what the example prints"
     with tempfile.TemporaryDirectory() as directory:
-        run = subprocess.run(program, capture_output=True, text=True, check=False, timeout=60, cwd=directory)
+        run, again = (subprocess.run(program, capture_output=True, text=True, check=False, timeout=60, cwd=directory)
+                      for _ in range(2))
     if run.returncode != 0:
         return f"ended with status {run.returncode}\n{run.stdout}{run.stderr}"
+    if again.returncode != 0:
+        return f"ended with status {again.returncode} when it ran again\n{again.stdout}{again.stderr}"
     printed = run.stdout.splitlines()
     if printed == expected:
         return ""

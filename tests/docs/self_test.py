@@ -41,6 +41,10 @@ class ExampleTest(unittest.TestCase):
     def test_reports_an_example_that_states_no_output(self):
         self.assertIn("no `// prints:`", self.check("int main() {}\n", ""))
 
+    def test_reports_an_example_that_fails_when_it_runs_again(self):
+        code = "print('hello'); open('left', 'x').close()"
+        self.assertIn("when it ran again", self.check(SOURCE, code))
+
     def test_runs_the_example_in_a_directory_of_its_own(self):
         code = "import os; print(os.listdir('.')); open('left', 'w').close()"
         self.assertEqual(self.check("// prints: []\n", code), "")

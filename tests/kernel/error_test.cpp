@@ -49,6 +49,25 @@ TEST(Error, ContextGoesInFrontOfTheMessage) {
   EXPECT_EQ(error.message(), "while loading a.json: unexpected end");
 }
 
+TEST(Error, AValueThatIsNotThereSaysWhy) {
+  try {
+    (void)half(5).value();
+    FAIL() << "it threw nothing";
+  } catch (const std::exception& thrown) {
+    EXPECT_STREQ(thrown.what(), "PAWL-2001 invalid_argument: expected an even number (n=5)");
+  }
+  try {
+    check_quarter(3).value();
+    FAIL() << "it threw nothing";
+  } catch (const std::bad_expected_access<Error>& thrown) {
+    EXPECT_EQ(thrown.error().code(), Code::invalid_argument);
+  }
+}
+
+TEST(ErrorDeathTest, AProgramThatEndsByAMissingValuePrintsTheError) {
+  EXPECT_DEATH([]() noexcept { (void)half(5).value(); }(), "PAWL-2001 invalid_argument: expected an even");
+}
+
 TEST(Error, AnAbsentFieldIsEmpty) { EXPECT_EQ(Error(Code::cancelled, "x").field("y"), ""); }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // The supervisor on real threads: decisions on one, everything else on others. Run with the thread sanitizer.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <thread>
@@ -186,6 +187,47 @@ TEST(SupervisorThreads, ASupervisorThatIsDetachedDuringATickLetsTheTickEnd) {
     supervisor.detach();
     engine.reset();
   }
+}
+
+TEST(SupervisorThreads, TheEngineMayBeDestroyedFirstAndItsPoolNeedsNoOption) {
+  const TemporaryDirectory directory;
+  for (int round = 0; round < 10; ++round) {
+    ThreadRuntime runtime;
+    WorkerTypes types;
+    types.add<Busy>();
+    Supervisor supervisor(runtime, std::move(types), {.tick = 1ms, .strict = true, .actions = 3});
+    Machines machines;
+    supervisor.add_machines(machines);
+    const auto engine = Engine::open(runtime, std::move(machines), {.store = directory.store()});
+    ASSERT_TRUE(engine) << engine.error().to_string();
+    const auto pools = (*engine)->pools();
+    const auto pool = std::ranges::find(pools, Supervisor::kPool, &PoolStatus::name);
+    ASSERT_NE(pool, pools.end());
+    EXPECT_EQ(pool->size, 3);
+    supervisor.attach(**engine).value();
+    supervisor.apply({.children = {{.name = "busy", .worker_type = "busy"}}}).value();
+    const int enough = Busy::decisions.load(std::memory_order_relaxed) + 5;
+    while (Busy::decisions.load(std::memory_order_relaxed) < enough) std::this_thread::yield();
+  }
+}
+
+TEST(SupervisorThreads, AnEngineThatIsDestroyedLeavesASupervisorAloneThatHasAnother) {
+  const TemporaryDirectory first_place;
+  const TemporaryDirectory second_place;
+  ThreadRuntime runtime;
+  WorkerTypes types;
+  types.add<Busy>();
+  Supervisor supervisor(runtime, std::move(types), {.tick = 1ms, .strict = true});
+  Machines machines;
+  supervisor.add_machines(machines);
+  auto first = Engine::open(runtime, machines, {.store = first_place.store()}).value();
+  supervisor.attach(*first).value();
+  supervisor.detach();
+  const auto second = Engine::open(runtime, machines, {.store = second_place.store()}).value();
+  supervisor.attach(*second).value();
+  first.reset();
+  EXPECT_TRUE(supervisor.apply({.children = {{.name = "busy", .worker_type = "busy"}}}));
+  EXPECT_TRUE(supervisor.show("busy"));
 }
 
 struct DeafObserved {};

@@ -37,7 +37,21 @@ Result<T> awaited(Runtime& runtime, Begin begin) {
 }  // namespace
 
 Engine::Engine(std::shared_ptr<EngineCore> core) : core_(std::move(core)) {}
-Engine::~Engine() { core_->close(); }
+
+Engine::~Engine() {
+  std::vector<std::function<void()>> actions;
+  {
+    const std::lock_guard lock(before_close_mutex_);
+    actions.swap(before_close_);
+  }
+  for (auto action = actions.rbegin(); action != actions.rend(); ++action) (*action)();
+  core_->close();
+}
+
+void Engine::before_close(std::function<void()> action) {
+  const std::lock_guard lock(before_close_mutex_);
+  before_close_.push_back(std::move(action));
+}
 
 Result<std::unique_ptr<Engine>> Engine::open(Runtime& runtime, Machines machines, EngineOptions options) {
   return EngineCore::open_engine(runtime, std::move(machines), std::move(options), open_store);

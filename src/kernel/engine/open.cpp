@@ -37,6 +37,7 @@ Result<void> EngineCore::open(const StoreOpener& opener) {
   PAWL_CHECK(migrate(*store_, options_.migrations));
   const auto workers = static_cast<std::uint32_t>(std::max<std::size_t>(options_.work_threads, 1));
   auto pools = options_.pools;
+  for (const auto& pool : registry_.pools_of_machines()) pools.insert(pool);
   pools[std::string(kThreads)] = workers;
   pools[std::string(kAhead)] = static_cast<std::uint32_t>(std::max<std::size_t>(options_.max_started_attempts, workers));
   for (const auto& [name, size] : pools) {

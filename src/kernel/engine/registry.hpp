@@ -45,6 +45,8 @@ class Registry {
   std::string_view state_name(std::uint16_t machine, std::uint16_t state) const;
   bool finished(std::uint16_t machine, std::uint16_t state) const;
 
+  /// The permit pools that the machines bring along, with their sizes.
+  const std::map<std::string, std::uint32_t>& pools_of_machines() const { return machines_.pools(); }
   /// The permit pools in which instances may stand in line.
   const std::set<std::string, std::less<>>& pools() const { return pools_; }
   void add_pool(std::string name) { pools_.insert(std::move(name)); }
