@@ -14,7 +14,7 @@ namespace {
 
 /// The same worker, action and count always give the same number, so that a back-off is the same after a
 /// crash.
-std::uint64_t chance(std::string_view path, std::string_view action, std::uint32_t count) {
+std::uint64_t jitter_seed(std::string_view path, std::string_view action, std::uint32_t count) {
   std::uint64_t hash = 1469598103934665603ULL;
   auto mix = [&hash](std::string_view text) {
     for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
@@ -100,7 +100,7 @@ void SupervisorCore::evaluate(Node& node) {
     if (node.breaker) node.breaker->probe_at.reset();
     follow(node, *std::move(decision), stopping);
   } else {
-    threw(node, decision.error());
+    record_exception(node, decision.error());
   }
   schedule(node);
 }
@@ -113,7 +113,7 @@ bool SupervisorCore::evaluate_stop(Node& node, Intent intent) {
     if (now >= *node.restart_by) {
       commit(node,
              worker_event::Restarted{fmt::format("{}; it did not come to rest in time", *node.data->restart)},
-             [this](const NodePtr& fresh) { begin_afresh(*fresh); });
+             [this](const NodePtr& fresh) { restart_node(*fresh); });
       return true;
     }
   }
@@ -150,7 +150,7 @@ void SupervisorCore::rest(Node& node, Intent intent) {
   }
   if (node.data->restart) {
     return commit(node, worker_event::Restarted{*node.data->restart},
-                  [this](const NodePtr& fresh) { begin_afresh(*fresh); });
+                  [this](const NodePtr& fresh) { restart_node(*fresh); });
   }
   if (node.unsaved) commit(node, worker_event::Observed{Json{*node.unsaved}});
   if (drain_) return explain(node, "rests: the program ends");
@@ -165,8 +165,8 @@ bool SupervisorCore::may_decide(Node& node, bool stopping) {
     set_health(node, node.config_error ? Health::config_error : Health::unobserved);
     return false;
   }
-  if (!saw_the_end_of_its_action(node, stopping)) {
-    if (stopping) node.again = node.blind_since + options_.observe_timeout;
+  if (!observed_after_action(node, stopping)) {
+    if (stopping) node.again = node.barrier_at + options_.observe_timeout;
     return false;
   }
   if (node.moves > 2 * node.type->states.size()) {
@@ -177,7 +177,7 @@ bool SupervisorCore::may_decide(Node& node, bool stopping) {
   const auto now = runtime_.instant();
   const auto every = node.type->observe_every.value_or(options_.observe_every);
   const auto stale_after = std::max(options_.stale_after, 2 * every + options_.observe_timeout);
-  const auto seen = node.sight.seen;
+  const auto seen = node.freshness.seen;
   if (!seen || now - *seen >= stale_after) {
     if (node.health != Health::lost) set_health(node, seen ? Health::stale : Health::unobserved);
     return false;
@@ -190,9 +190,9 @@ bool SupervisorCore::may_decide(Node& node, bool stopping) {
   return true;
 }
 
-bool SupervisorCore::saw_the_end_of_its_action(const Node& node, bool stopping) const {
-  if (node.sight.seen_ticket > node.blind_ticket) return true;
-  return stopping && runtime_.instant() - node.blind_since >= options_.observe_timeout;
+bool SupervisorCore::observed_after_action(const Node& node, bool stopping) const {
+  if (node.freshness.seen_ticket > node.barrier_ticket) return true;
+  return stopping && runtime_.instant() - node.barrier_at >= options_.observe_timeout;
 }
 
 void SupervisorCore::follow(Node& node, Decision decision, bool stopping) {
@@ -237,12 +237,12 @@ void SupervisorCore::follow(Node& node, Decision decision, bool stopping) {
 void SupervisorCore::rest_as_new(Node& node, const Reason& reason) {
   auto why = node.data->restart ? *node.data->restart : std::string(reason.text());
   commit(node, worker_event::Restarted{std::move(why)},
-         [this](const NodePtr& fresh) { begin_afresh(*fresh); });
+         [this](const NodePtr& fresh) { restart_node(*fresh); });
 }
 
-void SupervisorCore::begin_afresh(Node& node) {
+void SupervisorCore::restart_node(Node& node) {
   ++stats_.restarts;
-  freshen(node);
+  reset_node(node);
   derive(node);
 }
 
@@ -267,7 +267,7 @@ Instant SupervisorCore::not_before(const Node& node, const WorkerType::Action& a
               .jitter = Jitter::none};
   }
   policy.retries = RetryPolicy::kUnlimited;
-  const auto wait = delay_after(policy, count, chance(node.identity->path, action.name, count));
+  const auto wait = delay_after(policy, count, jitter_seed(node.identity->path, action.name, count));
   return now + (wait.value_or(policy.cap) - ago);
 }
 
@@ -291,9 +291,9 @@ void SupervisorCore::order(Node& node, const WorkerType::Action& action, Reason 
 }
 
 /// After a few exceptions the worker is left alone, longer and longer; others are not concerned.
-void SupervisorCore::threw(Node& node, const Error& error) {
+void SupervisorCore::record_exception(Node& node, const Error& error) {
   ++stats_.exceptions;
-  log_once_in_a_while(node, "a worker threw", error);
+  log_throttled(node, "a worker threw", error);
   const auto now = runtime_.instant();
   if (!node.breaker) node.breaker = std::make_unique<supervise::Breaker>();
   auto& breaker = *node.breaker;
@@ -306,8 +306,8 @@ void SupervisorCore::threw(Node& node, const Error& error) {
     return;
   }
   ++breaker.opened;
-  const auto wait =
-      delay_after(options_.backoff, breaker.opened, chance(node.identity->path, "probe", breaker.opened));
+  const auto wait = delay_after(options_.backoff, breaker.opened,
+                                jitter_seed(node.identity->path, "probe", breaker.opened));
   breaker.probe_at = now + wait.value_or(options_.backoff.cap);
   node.again = breaker.probe_at;
   set_health(node, Health::open);
@@ -317,13 +317,13 @@ void SupervisorCore::threw(Node& node, const Error& error) {
 void SupervisorCore::explain(Node& node, Reason reason) {
   if (node.reason.text() == reason.text()) return;
   node.reason = std::move(reason);
-  tell_parent(node);
+  update_parent_view(node);
 }
 
 void SupervisorCore::set_health(Node& node, Health health) {
   if (node.health == health) return;
   node.health = health;
-  tell_parent(node);
+  update_parent_view(node);
   if (node.parent != nullptr) node.parent->again = runtime_.instant();
   if (node.parent != nullptr) schedule(*node.parent);
 }
