@@ -7,39 +7,47 @@
 
 namespace pawl {
 
-void SupervisorCore::send(Node& node, std::string_view event, Result<std::string> payload, After after) {
+using supervise::Activity;
+
+void SupervisorCore::commit(Node& node, const supervise::Event& event) {
+  auto payload = std::visit([](const auto& one) { return encode(one); }, event);
   if (!payload) return record_exception(node, payload.error());
-  node.committing = true;
-  engine_->submit(
-      Transaction{}.operation({.machine = node.type->machine.name,
-                               .key = node.identity->path,
-                               .event = std::string(event),
-                               .json = *std::move(payload)}),
-      [core = weak_from_this(), node = node.shared_from_this(),
-       after = std::move(after)](Result<std::vector<Instance>> outcome) mutable {
-        const auto alive = core.lock();
-        if (!alive) return;
-        auto one = outcome ? Result<Instance>(std::move(outcome->front()))
-                           : Result<Instance>(fail(std::move(outcome).error()));
-        alive->post([alive = alive.get(), node, after = std::move(after), one = std::move(one)]() mutable {
-          alive->committed(node, std::move(one), after);
-        });
-      });
+  const auto name = std::visit([]<class E>(const E&) -> std::string_view { return type_name<E>(); }, event);
+  After after = nullptr;
+  if (std::holds_alternative<worker_event::Removed>(event)) after = &SupervisorCore::forget;
+  if (std::holds_alternative<worker_event::Restarted>(event)) after = &SupervisorCore::restart_node;
+  if (std::holds_alternative<worker_event::Ordered>(event)) ++stats_.actions;
+  node.activity = Activity::committing;
+  engine_->submit(Transaction{}.operation({.machine = node.type->machine.name,
+                                           .key = node.identity->path,
+                                           .event = std::string(name),
+                                           .json = *std::move(payload)}),
+                  [core = weak_from_this(), node = node.shared_from_this(),
+                   after](Result<std::vector<Instance>> outcome) mutable {
+                    const auto alive = core.lock();
+                    if (!alive) return;
+                    auto one = outcome ? Result<Instance>(std::move(outcome->front()))
+                                       : Result<Instance>(fail(std::move(outcome).error()));
+                    alive->post([alive = alive.get(), node, after, one = std::move(one)]() mutable {
+                      alive->committed(node, std::move(one), after);
+                    });
+                  });
 }
 
-void SupervisorCore::committed(const NodePtr& node, Result<Instance> outcome, const After& after) {
-  node->committing = false;
-  if (node->gone) return;
+void SupervisorCore::committed(const NodePtr& node, Result<Instance> outcome, After after) {
+  if (node->is_removed()) return;
+  const bool changed = node->activity == Activity::committing_changed;
+  node->activity = Activity::idle;
   if (outcome) {
     take(*node, *outcome);
-    if (after) after(node);
+    if (after != nullptr) (this->*after)(*node);
   } else {
     // The store has failed, or an event was sent by hand meanwhile: evaluate again at the next tick.
     log_throttled(*node, "a step of a worker was refused", outcome.error());
     node->again = runtime_.instant() + options_.tick;
   }
-  if (node->gone) return;
-  if (outcome || node->revisit) {
+  if (node->is_removed()) return;
+  if (outcome || changed) {
     evaluate(*node);
   } else {
     schedule(*node);
@@ -97,7 +105,7 @@ void SupervisorCore::settled(const std::string& path, const Instance& instance) 
       node.barrier_at = *node.acted;
       node.barrier_ticket = alive->last_ticket_;
       node.freshness.next = *node.acted;
-      node.freshness.again = node.freshness.collecting;
+      node.freshness.again = node.freshness.is_collecting();
       alive->observe(node);
     }
     alive->evaluate(node);

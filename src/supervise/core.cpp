@@ -14,6 +14,7 @@ namespace pawl {
 
 using supervise::Application;
 using supervise::kTopPath;
+using supervise::Membership;
 using supervise::ToolHolder;
 
 namespace {
@@ -333,7 +334,7 @@ void SupervisorCore::retire_tools(Node& node) {
 
 /// Drops the collection that is queued or running, so that it does not keep a thread of the pool.
 void SupervisorCore::give_up_collecting(Node& node) {
-  if (!node.freshness.collecting) return;
+  if (!node.freshness.is_collecting()) return;
   node.gave_up_collecting = true;
   node.slow = true;
   if (!collectors_->abandon(node.freshness.ticket)) collectors_->ask_to_stop(node.freshness.ticket);
@@ -349,26 +350,27 @@ void SupervisorCore::remember_hung_action(const Node& node) {
 }
 
 /// Forgets a worker that was removed durably; its children were removed before it.
-void SupervisorCore::drop(const NodePtr& node) {
-  node->gone = true;
-  wheel_.remove(*node);
-  give_up_collecting(*node);
-  remember_hung_action(*node);
-  retire_tools(*node);
-  auto& parent = *node->parent;
+void SupervisorCore::forget(Node& node) {
+  const auto keep = node.shared_from_this();
+  node.activity = supervise::Activity::removed;
+  wheel_.remove(node);
+  give_up_collecting(node);
+  remember_hung_action(node);
+  retire_tools(node);
+  auto& parent = *node.parent;
   // Swap with the last: with thousands of siblings, no other one is touched.
-  parent.children.back()->place = node->place;
-  parent.views[node->place] = parent.views.back();
-  std::swap(parent.children[node->place], parent.children.back());
+  parent.children.back()->place = node.place;
+  parent.views[node.place] = parent.views.back();
+  std::swap(parent.children[node.place], parent.children.back());
   parent.children.pop_back();
   parent.views.pop_back();
-  parent.pending_children.erase(node->identity->name);
+  parent.pending_children.erase(node.identity->name);
   // The parent may name it again, or a worker of another type.
-  if (!node->unwanted || node->replaced) parent.reconciled = false;
-  all_.back()->index = node->index;
-  all_[node->index] = all_.back();
+  if (node.membership != Membership::unwanted) parent.reconciled = false;
+  all_.back()->index = node.index;
+  all_[node.index] = all_.back();
   all_.pop_back();
-  nodes_.erase(node->identity->path);
+  nodes_.erase(node.identity->path);
   if (parent.children.empty()) return evaluate(parent);
   // If many are removed, their parent is evaluated once, not after each of them.
   parent.again = runtime_.instant();

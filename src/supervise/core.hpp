@@ -21,6 +21,7 @@
 #include "pawl/supervisor.hpp"
 #include "supervise/application.hpp"
 #include "supervise/collectors.hpp"
+#include "supervise/decision.hpp"
 #include "supervise/node.hpp"
 #include "supervise/wheel.hpp"
 
@@ -54,7 +55,7 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   const SupervisorOptions& options() const { return options_; }
 
  private:
-  using After = std::function<void(const NodePtr&)>;
+  using After = void (SupervisorCore::*)(Node&);
 
   void post(Task task);
   /// Runs `work` on the lane and waits for it. Error: `stopped`.
@@ -73,7 +74,7 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
                     std::shared_ptr<const WorkerData> data, Node* parent);
   void link_all(std::vector<NodePtr> loaded, AttachReport& report);
   void adopt(const NodePtr& node, Node& parent);
-  void drop(const NodePtr& node);
+  void forget(Node& node);
   Result<void> make_top();
   void reset_node(Node& node);
   void publish_tools(const Node& node);
@@ -82,13 +83,9 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   void remember_hung_action(const Node& node);
 
   // Commits (commit.cpp).
-  /// Sends an event to a worker; `after` runs on the lane when it is durable.
-  template <class E>
-  void commit(Node& node, const E& event, After after = {}) {
-    send(node, type_name<E>(), encode(event), std::move(after));
-  }
-  void send(Node& node, std::string_view event, Result<std::string> payload, After after);
-  void committed(const NodePtr& node, Result<Instance> outcome, const After& after);
+  /// Sends an event to a worker and evaluates the worker when it is durable.
+  void commit(Node& node, const supervise::Event& event);
+  void committed(const NodePtr& node, Result<Instance> outcome, After after);
   void take(Node& node, const Instance& instance);
   void settled(const std::string& path, const Instance& instance);
   bool wait_for_attach(const std::stop_token& stop);
@@ -96,20 +93,13 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
 
   // Deciding (decide.cpp).
   void evaluate(Node& node);
-  bool evaluate_stop(Node& node, Intent intent);
-  void rest(Node& node, Intent intent);
-  bool may_decide(Node& node, bool stopping);
-  bool observed_after_action(const Node& node, bool stopping) const;
-  void follow(Node& node, Decision decision, bool stopping);
-  void rest_as_new(Node& node, const Reason& reason);
+  /// Without `drain_until`, which only `evaluate` needs.
+  supervise::DecisionContext context() const;
+  void execute(Node& node, std::vector<supervise::Action> actions);
   void restart_node(Node& node);
-  void order(Node& node, const WorkerType::Action& action, Reason reason, bool stopping);
   void record_exception(Node& node, const Error& error);
-  void explain(Node& node, Reason reason);
+  void set_reason(Node& node, Reason reason);
   void set_health(Node& node, Health health);
-  Intent intent_of(const Node& node) const;
-  bool waits_for_children(const Node& node, Intent intent) const;
-  Instant not_before(const Node& node, const WorkerType::Action& action) const;
 
   // Time (tick.cpp).
   void tick();
@@ -145,7 +135,6 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   void child_not_created(Node& parent, const std::string& name, const Error& error);
   Result<Instance> find_created_child(const Node& parent, const ChildSpec& spec) const;
   void update_parent_view(Node& node);
-  std::optional<Intent> mapped_intent(const Node& parent, const Node& child) const;
 
   WorkerView view(const Node& node) const;
   static std::vector<const Node*> children_by_path(const Node& node);

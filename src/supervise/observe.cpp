@@ -9,18 +9,19 @@
 
 namespace pawl {
 
+using Collection = supervise::Freshness::Collection;
+
 /// Queues a collection if one is due.
 void SupervisorCore::observe(Node& node) {
-  if (node.gone || node.freshness.collecting || !node.desired || node.freshness.next > runtime_.instant())
+  if (node.is_removed() || node.freshness.is_collecting() || !node.desired ||
+      node.freshness.next > runtime_.instant())
     return;
   // The incarnation that follows the last attempt gets one more.
   if (node.gave_up_collecting && !collectors_->may_start(node, options_.collector_restarts + 2)) {
     node.freshness.next = runtime_.instant() + options_.observe_every;
     return;
   }
-  node.freshness.collecting = true;
-  node.freshness.started = false;
-  node.freshness.late = false;
+  node.freshness.collection = Collection::queued;
   node.freshness.asked = node.freshness.began = runtime_.instant();
   node.freshness.ticket = last_ticket_ = collectors_->add(node.shared_from_this(), node.tools, node.slow);
 }
@@ -29,13 +30,13 @@ void SupervisorCore::observe(Node& node) {
 /// restarted: the pool is too small, and not the worker at fault.
 bool SupervisorCore::is_queued(Node& node) {
   auto& freshness = node.freshness;
-  if (!freshness.collecting || freshness.started) return false;
+  if (freshness.collection != Collection::queued) return false;
   const auto started = collectors_->started_at(freshness.ticket);
   if (!started) {
     freshness.began = runtime_.instant();
     return true;
   }
-  freshness.started = true;
+  freshness.collection = Collection::running;
   freshness.began = *started;
   freshness.waited += *started - freshness.asked;
   return false;
@@ -49,9 +50,10 @@ void SupervisorCore::take_observations() {
 void SupervisorCore::collection_ended(supervise::CollectionResult one) {
   auto& node = *one.node;
   auto& freshness = node.freshness;
-  if (node.gone || !freshness.collecting || freshness.ticket != one.ticket) return;  // abandoned meanwhile
-  freshness.collecting = false;
-  if (!freshness.started) freshness.waited += one.began - freshness.asked;
+  if (node.is_removed() || !freshness.is_collecting() || freshness.ticket != one.ticket)
+    return;  // abandoned meanwhile
+  if (std::exchange(freshness.collection, Collection::none) == Collection::queued)
+    freshness.waited += one.began - freshness.asked;
   node.slow = one.ended - one.began >= options_.observe_timeout / 4;
   ++stats_.collections;
   const auto now = runtime_.instant();
@@ -101,11 +103,12 @@ void SupervisorCore::check_freshness(Node& node) {
   if (!node.desired) return;
   const auto now = runtime_.instant();
   if (is_queued(node)) {
-    if (node.health == Health::good && freshness.seen) may_decide(node, false);
+    if (node.health == Health::good && freshness.seen)
+      execute(node, supervise::review_health(node, context()));
     return;
   }
-  if (freshness.collecting && !freshness.late && now - freshness.began >= options_.observe_timeout) {
-    freshness.late = true;
+  if (freshness.collection == Collection::running && now - freshness.began >= options_.observe_timeout) {
+    freshness.collection = Collection::late;
     ++stats_.collections_failed;
     freshness.error =
         fmt::format("collecting took longer than {} ms",
@@ -115,7 +118,8 @@ void SupervisorCore::check_freshness(Node& node) {
   const auto every = node.type->observe_every.value_or(options_.observe_every);
   const auto age = now - freshness.seen.value_or(freshness.since) - freshness.waited;
   if (age < std::max(options_.lost_after, 3 * every + options_.observe_timeout)) {
-    if (node.health == Health::good && node.freshness.seen) may_decide(node, false);
+    if (node.health == Health::good && node.freshness.seen)
+      execute(node, supervise::review_health(node, context()));
     return;
   }
   set_health(node, Health::lost);
@@ -127,12 +131,12 @@ void SupervisorCore::check_freshness(Node& node) {
   options_.log.warn("collecting is restarted",
                     {{"worker", node.identity->path}, {"restart", freshness.restarts}});
   give_up_collecting(node);
-  freshness.collecting = false;
+  freshness.collection = Collection::none;
   freshness.next = now;
 }
 
 void SupervisorCore::escalate(Node& node) {
-  if (node.committing || node.data->restart) return;
+  if (node.is_committing() || node.data->restart) return;
   node.freshness.last_restart = runtime_.instant();  // if the event is refused, retry after the same pause
   const Error error(Code::not_observed,
                     fmt::format("not observed although collecting was restarted {} times; last error: {}",

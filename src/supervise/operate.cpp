@@ -120,7 +120,7 @@ WorkerView SupervisorCore::view(const Node& node) const {
                   .phase = node.phase(),
                   .reason = std::string(node.reason.text()),
                   .health = node.health,
-                  .intent = intent_of(node),
+                  .intent = supervise::intent_of(node, drain_.has_value()),
                   .desired_version = node.data->desired_version,
                   .spec = node.data->spec,
                   .in_state = now - node.entered,

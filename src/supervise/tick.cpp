@@ -6,6 +6,9 @@
 
 namespace pawl {
 
+using supervise::PendingChild;
+using Collection = supervise::Freshness::Collection;
+
 std::int64_t SupervisorCore::tick_of(Instant at) const {
   if (at <= start_) return 0;
   return (at - start_ + options_.tick - Duration(1)) / options_.tick;
@@ -57,21 +60,21 @@ Instant SupervisorCore::freshness_due(const Node& node) const {
   const auto& freshness = node.freshness;
   const auto now = runtime_.instant();
   const auto every = node.type->observe_every.value_or(options_.observe_every);
-  auto due = freshness.collecting ? freshness.began + options_.observe_timeout : freshness.next;
-  if (freshness.collecting && freshness.late) due = Instant::max();
+  auto due = freshness.is_collecting() ? freshness.began + options_.observe_timeout : freshness.next;
+  if (freshness.collection == Collection::late) due = Instant::max();
   const auto from = freshness.seen.value_or(freshness.since);
   const auto stale = from + std::max(options_.stale_after, 2 * every + options_.observe_timeout);
   const auto lost =
       from + freshness.waited + std::max(options_.lost_after, 3 * every + options_.observe_timeout);
   if (now < stale) return std::min(due, stale);
-  if (freshness.collecting && !freshness.started) return due;
+  if (freshness.collection == Collection::queued) return due;
   if (now < lost) return std::min(due, lost);
   return std::min(due, freshness.last_restart + collector_pause(node));
 }
 
 /// Sets the next deadline of a worker.
 void SupervisorCore::schedule(Node& node) {
-  if (node.gone) return;
+  if (node.is_removed()) return;
   auto due = node.desired ? freshness_due(node) : Instant::max();
   auto sooner = [&due](std::optional<Instant> at) {
     if (at) due = std::min(due, *at);
@@ -80,7 +83,7 @@ void SupervisorCore::schedule(Node& node) {
   if (!node.reconciled && has_to_reconcile(node)) sooner(runtime_.instant());
   if (node.data->restart) sooner(node.restart_by);
   for (const auto& [_, child] : node.pending_children) {
-    if (!child.in_progress && !child.retired && child.failures > 0) sooner(child.not_before);
+    if (child.state == PendingChild::State::failed) sooner(child.not_before);
   }
   if (due == Instant::max()) return wheel_.remove(node);
   const auto tick = (runtime_.instant() - start_) / options_.tick;

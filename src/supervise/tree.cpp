@@ -11,7 +11,8 @@
 namespace pawl {
 
 using supervise::kTopPath;
-using supervise::PendingChild;
+using supervise::Membership;
+using State = supervise::PendingChild::State;
 
 namespace {
 
@@ -25,34 +26,12 @@ bool is_name(std::string_view name) {
   });
 }
 
-std::string path_of(std::string_view parent, std::string_view name) {
-  return parent == kTopPath ? std::string(name) : fmt::format("{}/{}", parent, name);
+bool is_not_creating(const std::pair<const std::string, supervise::PendingChild>& child) {
+  return child.second.state != State::creating;
 }
 
-/// The target of a state mapping: "run", "park" or a state of the child. A stopped state means park, a
-/// running or degraded one means run.
-Result<Intent> target_of(const WorkerType& type, std::string_view text) {
-  for (const std::string_view word : {"run", "running"}) {
-    if (detail::same_letters(word, text)) return Intent::run;
-  }
-  for (const std::string_view word : {"park", "parked", "stopped"}) {
-    if (detail::same_letters(word, text)) return Intent::park;
-  }
-  PAWL_TRY(const auto state, type.find_state(text));
-  switch (type.states[state].phase) {
-    case Phase::stopped:
-      return Intent::park;
-    case Phase::running:
-    case Phase::degraded:
-      return Intent::run;
-    case Phase::starting:
-    case Phase::stopping:
-      break;
-  }
-  return fail(Code::spec_invalid,
-              fmt::format("{} is a transitional state of type \"{}\"; use a stopped or running state, "
-                          "\"run\" or \"park\"",
-                          type.states[state].name, type.name));
+std::string path_of(std::string_view parent, std::string_view name) {
+  return parent == kTopPath ? std::string(name) : fmt::format("{}/{}", parent, name);
 }
 
 }  // namespace
@@ -82,7 +61,7 @@ void SupervisorCore::derive(Node& node) {
     node.config_error.reset();
     ++node.children_version;
     node.wants_children = !children->empty();
-    std::erase_if(node.pending_children, [](const auto& child) { return !child.second.in_progress; });
+    std::erase_if(node.pending_children, is_not_creating);
     node.reconciled = false;
   }
   node.desired = *std::move(desired);
@@ -141,7 +120,7 @@ Result<void> SupervisorCore::check_mapping(const WorkerType& parent, const Worke
                                            const ChildSpec& spec) const {
   for (const auto& [state, target] : spec.state_mapping) {
     if (state != ChildSpec::kAnyState) PAWL_CHECK(parent.find_state(state));
-    PAWL_CHECK(target_of(child, target));
+    PAWL_CHECK(supervise::mapping_target(child, target));
   }
   return {};
 }
@@ -178,12 +157,12 @@ Result<void> SupervisorCore::check_children(const WorkerType& parent, std::strin
 /// Whether the children have to be reconciled without another cause: one had a commit in progress, or the
 /// back-off of one that could not be created is over.
 bool SupervisorCore::has_to_reconcile(const Node& node) const {
-  if (node.unwanted || node.leaving || drain_ || !node.desired || node.config_error) return false;
+  if (node.membership != Membership::wanted || drain_ || !node.desired || node.config_error) return false;
   if (!node.reconciled && (node.wants_children || !node.children.empty())) return true;
   const auto now = runtime_.instant();
   return std::ranges::any_of(node.pending_children, [now](const auto& one) {
-    const PendingChild& child = one.second;
-    return !child.in_progress && !child.retired && child.failures > 0 && child.not_before <= now;
+    const auto& child = one.second;
+    return child.state == State::failed && child.not_before <= now;
   });
 }
 
@@ -191,10 +170,11 @@ bool SupervisorCore::has_to_reconcile(const Node& node) const {
 void SupervisorCore::reconcile(Node& node) {
   if (node.children.empty() && !node.wants_children) return;
   if (drain_) return;
-  if (node.unwanted || node.leaving) {
-    std::erase_if(node.pending_children, [](const auto& child) { return !child.second.in_progress; });
+  if (node.membership != Membership::wanted) {
+    std::erase_if(node.pending_children, is_not_creating);
     for (const auto& child : std::vector<NodePtr>(node.children)) {
-      if (std::exchange(child->unwanted, true)) continue;
+      if (child->is_unwanted()) continue;
+      child->membership = Membership::unwanted;
       evaluate(*child);
     }
     return;
@@ -210,11 +190,10 @@ void SupervisorCore::reconcile(Node& node) {
   for (const auto& child : std::vector<NodePtr>(node.children)) {
     const auto found = wanted.find(child->identity->name);
     const bool same = found != wanted.end() && found->second->worker_type == child->identity->type;
-    child->replaced = found != wanted.end() && !same;
-    if (child->unwanted == same) {
-      child->unwanted = !same;
-      evaluate(*child);
-    }
+    const bool was_unwanted = child->is_unwanted();
+    if (!same) child->membership = found != wanted.end() ? Membership::replaced : Membership::unwanted;
+    if (same && was_unwanted) child->membership = Membership::wanted;
+    if (same == was_unwanted) evaluate(*child);
     // A child of another type is removed first; then the parent reconciles again.
     if (found != wanted.end()) {
       if (same) update(node, *child, *found->second);
@@ -231,7 +210,7 @@ void SupervisorCore::update(Node& parent, Node& child, const ChildSpec& spec) {
   const auto& data = child.data;
   if (data->spec == merged && data->state_mapping == spec.state_mapping && data->enabled == spec.enabled)
     return;
-  if (child.committing) {
+  if (child.is_committing()) {
     parent.reconciled = false;
     return;
   }
@@ -243,9 +222,11 @@ void SupervisorCore::update(Node& parent, Node& child, const ChildSpec& spec) {
 
 void SupervisorCore::create_child(Node& parent, const ChildSpec& spec) {
   auto& child = parent.pending_children[spec.name];
-  if (child.in_progress || child.retired || child.not_before > runtime_.instant()) return;
+  if (child.state == State::creating || child.state == State::retired ||
+      child.not_before > runtime_.instant())
+    return;
   if (parent.depth >= options_.depth_max) {
-    child.retired = true;
+    child.state = State::retired;
     const Error error(Code::spec_invalid,
                       fmt::format("the tree is deeper than {} levels", options_.depth_max));
     return log_throttled(parent, "a child cannot be created", error);
@@ -264,13 +245,13 @@ void SupervisorCore::create_child(Node& parent, const ChildSpec& spec) {
   if (const auto before = engine_->read((*type)->machine.name, path); before && before->finished) {
     const auto old = decode<WorkerData>(before->data);
     if (old && old->retired && old->spec == data.spec) {
-      child.retired = true;
+      child.state = State::retired;
       return;
     }
   }
   auto text = encode(data);
   if (!text) return log_throttled(parent, "a child cannot be created", text.error());
-  child.in_progress = true;
+  child.state = State::creating;
   child.children_version = parent.children_version;
   engine_->submit(Transaction{}.operation({.kind = Operation::Kind::create,
                                            .machine = (*type)->machine.name,
@@ -307,12 +288,12 @@ Result<Instance> SupervisorCore::find_created_child(const Node& parent, const Ch
 
 void SupervisorCore::child_not_created(Node& parent, const std::string& name, const Error& error) {
   log_throttled(parent, "a child could not be created", error);
-  if (parent.unwanted || parent.leaving) {
+  if (parent.membership != Membership::wanted) {
     parent.pending_children.erase(name);
     return evaluate(parent);  // it may wait for this child
   }
   auto& child = parent.pending_children[name];
-  child.in_progress = false;
+  child.state = State::failed;
   ++child.failures;
   const auto wait = delay_after(options_.backoff, child.failures, runtime_.random());
   child.not_before = runtime_.instant() + wait.value_or(options_.backoff.cap);
@@ -322,7 +303,7 @@ void SupervisorCore::child_not_created(Node& parent, const std::string& name, co
 }
 
 void SupervisorCore::child_created(Node& parent, const ChildSpec& spec, Result<Instance> outcome) {
-  if (parent.gone) return;
+  if (parent.is_removed()) return;
   // The parent's configuration may have changed meanwhile.
   if (parent.pending_children[spec.name].children_version != parent.children_version)
     parent.reconciled = false;
@@ -348,25 +329,10 @@ void SupervisorCore::child_created(Node& parent, const ChildSpec& spec, Result<I
   reset_node(*node);
   derive(*node);
   evaluate(*node);
-  if (!parent.reconciled || parent.unwanted || parent.leaving) evaluate(parent);
+  if (!parent.reconciled || parent.membership != Membership::wanted) evaluate(parent);
 }
 
-// State mapping and views.
-
-/// What the parent's state asks of the child. Unchanged if the mapping does not name that state.
-std::optional<Intent> SupervisorCore::mapped_intent(const Node& parent, const Node& child) const {
-  if (child.data->state_mapping.empty())
-    return child.data->mapped ? std::optional(Intent::run) : std::nullopt;
-  const auto& state = parent.type->states[parent.state].name;
-  const std::string* target = nullptr;
-  for (const auto& [name, wanted] : child.data->state_mapping) {
-    if (detail::same_letters(name, state) || (name == ChildSpec::kAnyState && target == nullptr))
-      target = &wanted;
-  }
-  if (target == nullptr) return child.data->mapped;
-  const auto intent = target_of(*child.type, *target);
-  return intent ? *intent : child.data->mapped;
-}
+// What a parent sees.
 
 void SupervisorCore::update_parent_view(Node& node) {
   if (node.parent == nullptr) return;
