@@ -192,7 +192,10 @@ void SupervisorCore::reconcile(Node& node) {
     const bool same = found != wanted.end() && found->second->worker_type == child->identity->type;
     const bool was_unwanted = child->is_unwanted();
     if (!same) child->membership = found != wanted.end() ? Membership::replaced : Membership::unwanted;
-    if (same && was_unwanted) child->membership = Membership::wanted;
+    if (same && was_unwanted) {
+      child->membership = Membership::wanted;
+      child->reconciled = false;  // its own children were unwanted, too
+    }
     if (same == was_unwanted) evaluate(*child);
     // A child of another type is removed first; then the parent reconciles again.
     if (found != wanted.end()) {
