@@ -22,6 +22,7 @@
 #include "supervise/application.hpp"
 #include "supervise/collectors.hpp"
 #include "supervise/decision.hpp"
+#include "supervise/freshness.hpp"
 #include "supervise/node.hpp"
 #include "supervise/wheel.hpp"
 
@@ -106,17 +107,16 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   void arm();
   void service(Node& node);
   void schedule(Node& node);
-  Instant freshness_due(const Node& node) const;
   std::int64_t tick_of(Instant at) const;
 
   // Observing (observe.cpp).
   void observe(Node& node);
-  bool is_queued(Node& node);
+  void update_queued(Node& node);
   void take_observations();
   void collection_ended(supervise::CollectionResult result);
-  void check_freshness(Node& node);
-  Duration collector_pause(const Node& node) const;
-  void escalate(Node& node);
+  void stop_collection(Node& node);
+  void restart_collecting(Node& node);
+  void restart_unobserved(Node& node);
 
   // Desired and children (tree.cpp).
   void derive(Node& node);

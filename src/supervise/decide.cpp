@@ -61,6 +61,9 @@ void SupervisorCore::execute(Node& node, std::vector<supervise::Action> actions)
                             node.membership = Membership::wanted;
                             node.reconciled = false;
                           },
+                          [&](action::StopCollection&) { stop_collection(node); },
+                          [&](action::RestartCollecting&) { restart_collecting(node); },
+                          [&](action::RestartUnobserved&) { restart_unobserved(node); },
                           [&](action::CloseBreaker&) { node.breaker->probe_at.reset(); },
                           [&](action::RecordException& a) { record_exception(node, a.error); },
                           [&](action::Trace& a) { options_.trace(a.entry); }},

@@ -56,6 +56,12 @@ struct RestartBy {
 struct RemoveChildren {};
 /// The worker does not remove itself any more: create its children again.
 struct KeepChildren {};
+/// Ask the running collection to stop: it takes too long.
+struct StopCollection {};
+/// Abandon the collection and start another one.
+struct RestartCollecting {};
+/// Restart the worker, because restarting the collection did not help.
+struct RestartUnobserved {};
 struct CloseBreaker {};
 struct RecordException {
   Error error;
@@ -69,6 +75,7 @@ struct Trace {
 
 using Action = std::variant<action::Commit, action::SetReason, action::SetHealth, action::DecideAt,
                             action::RestartBy, action::RemoveChildren, action::KeepChildren,
+                            action::StopCollection, action::RestartCollecting, action::RestartUnobserved,
                             action::CloseBreaker, action::RecordException, action::Trace>;
 
 struct Outcome {

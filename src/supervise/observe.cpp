@@ -26,20 +26,15 @@ void SupervisorCore::observe(Node& node) {
   node.freshness.ticket = last_ticket_ = collectors_->add(node.shared_from_this(), node.tools, node.slow);
 }
 
-/// Whether the collection still waits in the queue of the pool. The worker becomes stale by that, but is not
-/// restarted: the pool is too small, and not the worker at fault.
-bool SupervisorCore::is_queued(Node& node) {
+/// Finds out whether the collection has left the queue of the pool.
+void SupervisorCore::update_queued(Node& node) {
   auto& freshness = node.freshness;
-  if (freshness.collection != Collection::queued) return false;
+  if (freshness.collection != Collection::queued) return;
   const auto started = collectors_->started_at(freshness.ticket);
-  if (!started) {
-    freshness.began = runtime_.instant();
-    return true;
-  }
+  freshness.began = started.value_or(runtime_.instant());
+  if (!started) return;
   freshness.collection = Collection::running;
-  freshness.began = *started;
   freshness.waited += *started - freshness.asked;
-  return false;
 }
 
 void SupervisorCore::take_observations() {
@@ -91,53 +86,32 @@ void SupervisorCore::collection_ended(supervise::CollectionResult one) {
   }
 }
 
-/// Between two restarts of collecting.
-Duration SupervisorCore::collector_pause(const Node& node) const {
-  return std::chrono::seconds(2) * (node.freshness.restarts + 1);
+void SupervisorCore::stop_collection(Node& node) {
+  auto& freshness = node.freshness;
+  freshness.collection = Collection::late;
+  ++stats_.collections_failed;
+  freshness.error =
+      fmt::format("collecting took longer than {} ms",
+                  std::chrono::duration_cast<std::chrono::milliseconds>(options_.observe_timeout).count());
+  collectors_->ask_to_stop(freshness.ticket);
 }
 
-/// The escalation of missing observations: a late collection is asked to stop; then collecting is restarted;
-/// then the worker is restarted.
-void SupervisorCore::check_freshness(Node& node) {
+void SupervisorCore::restart_collecting(Node& node) {
   auto& freshness = node.freshness;
-  if (!node.desired) return;
-  const auto now = runtime_.instant();
-  if (is_queued(node)) {
-    if (node.health == Health::good && freshness.seen)
-      execute(node, supervise::review_health(node, context()));
-    return;
-  }
-  if (freshness.collection == Collection::running && now - freshness.began >= options_.observe_timeout) {
-    freshness.collection = Collection::late;
-    ++stats_.collections_failed;
-    freshness.error =
-        fmt::format("collecting took longer than {} ms",
-                    std::chrono::duration_cast<std::chrono::milliseconds>(options_.observe_timeout).count());
-    collectors_->ask_to_stop(freshness.ticket);
-  }
-  const auto every = node.type->observe_every.value_or(options_.observe_every);
-  const auto age = now - freshness.seen.value_or(freshness.since) - freshness.waited;
-  if (age < std::max(options_.lost_after, 3 * every + options_.observe_timeout)) {
-    if (node.health == Health::good && node.freshness.seen)
-      execute(node, supervise::review_health(node, context()));
-    return;
-  }
-  set_health(node, Health::lost);
-  if (freshness.restarts > 0 && now - freshness.last_restart < collector_pause(node)) return;
-  if (freshness.restarts >= options_.collector_restarts) return escalate(node);
   ++freshness.restarts;
   ++stats_.collector_restarts;
-  freshness.last_restart = now;
+  freshness.last_restart = runtime_.instant();
   options_.log.warn("collecting is restarted",
                     {{"worker", node.identity->path}, {"restart", freshness.restarts}});
   give_up_collecting(node);
   freshness.collection = Collection::none;
-  freshness.next = now;
+  freshness.next = runtime_.instant();
 }
 
-void SupervisorCore::escalate(Node& node) {
-  if (node.is_committing() || node.data->restart) return;
-  node.freshness.last_restart = runtime_.instant();  // if the event is refused, retry after the same pause
+void SupervisorCore::restart_unobserved(Node& node) {
+  if (node.is_committing()) return;
+  // If the event is refused, the next attempt follows after the same pause.
+  node.freshness.last_restart = runtime_.instant();
   const Error error(Code::not_observed,
                     fmt::format("not observed although collecting was restarted {} times; last error: {}",
                                 node.freshness.restarts, node.freshness.error));

@@ -6,9 +6,6 @@
 
 namespace pawl {
 
-using supervise::PendingChild;
-using Collection = supervise::Freshness::Collection;
-
 std::int64_t SupervisorCore::tick_of(Instant at) const {
   if (at <= start_) return 0;
   return (at - start_ + options_.tick - Duration(1)) / options_.tick;
@@ -41,7 +38,8 @@ void SupervisorCore::arm() {
 
 /// Serves a deadline: a collection, a time limit or a postponed decision.
 void SupervisorCore::service(Node& node) {
-  check_freshness(node);
+  update_queued(node);
+  if (node.desired) execute(node, supervise::check_freshness(node, context()));
   observe(node);
   const bool reconciles = has_to_reconcile(node);
   const bool decides = (node.again && *node.again <= runtime_.instant()) ||
@@ -55,36 +53,11 @@ void SupervisorCore::service(Node& node) {
   }
 }
 
-/// When the freshness of a worker has to be checked: for the next collection, or because one is missing.
-Instant SupervisorCore::freshness_due(const Node& node) const {
-  const auto& freshness = node.freshness;
-  const auto now = runtime_.instant();
-  const auto every = node.type->observe_every.value_or(options_.observe_every);
-  auto due = freshness.is_collecting() ? freshness.began + options_.observe_timeout : freshness.next;
-  if (freshness.collection == Collection::late) due = Instant::max();
-  const auto from = freshness.seen.value_or(freshness.since);
-  const auto stale = from + std::max(options_.stale_after, 2 * every + options_.observe_timeout);
-  const auto lost =
-      from + freshness.waited + std::max(options_.lost_after, 3 * every + options_.observe_timeout);
-  if (now < stale) return std::min(due, stale);
-  if (freshness.collection == Collection::queued) return due;
-  if (now < lost) return std::min(due, lost);
-  return std::min(due, freshness.last_restart + collector_pause(node));
-}
-
 /// Sets the next deadline of a worker.
 void SupervisorCore::schedule(Node& node) {
   if (node.is_removed()) return;
-  auto due = node.desired ? freshness_due(node) : Instant::max();
-  auto sooner = [&due](std::optional<Instant> at) {
-    if (at) due = std::min(due, *at);
-  };
-  sooner(node.again);
-  if (!node.reconciled && has_to_reconcile(node)) sooner(runtime_.instant());
-  if (node.data->restart) sooner(node.restart_by);
-  for (const auto& [_, child] : node.pending_children) {
-    if (child.state == PendingChild::State::failed) sooner(child.not_before);
-  }
+  auto due = supervise::next_deadline(node, context());
+  if (!node.reconciled && has_to_reconcile(node)) due = std::min(due, runtime_.instant());
   if (due == Instant::max()) return wheel_.remove(node);
   const auto tick = (runtime_.instant() - start_) / options_.tick;
   wheel_.set(node, std::max(tick_of(due), tick + 1));

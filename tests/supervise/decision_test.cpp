@@ -117,6 +117,9 @@ struct ActionText {
   }
   std::string operator()(const supervise::action::RemoveChildren&) const { return "remove children"; }
   std::string operator()(const supervise::action::KeepChildren&) const { return "keep children"; }
+  std::string operator()(const supervise::action::StopCollection&) const { return "stop collection"; }
+  std::string operator()(const supervise::action::RestartCollecting&) const { return "restart collecting"; }
+  std::string operator()(const supervise::action::RestartUnobserved&) const { return "restart unobserved"; }
   std::string operator()(const supervise::action::CloseBreaker&) const { return "close breaker"; }
   std::string operator()(const supervise::action::RecordException&) const { return "record exception"; }
   std::string operator()(const supervise::action::Trace& action) const {
