@@ -129,7 +129,6 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   Result<void> check_mapping(const WorkerType& parent, const WorkerType& child, const ChildSpec& spec) const;
   void reconcile(Node& node);
   bool has_to_reconcile(const Node& node) const;
-  void update(Node& parent, Node& child, const ChildSpec& spec);
   void create_child(Node& parent, const ChildSpec& spec);
   void child_created(Node& parent, const ChildSpec& spec, Result<Instance> outcome);
   void child_not_created(Node& parent, const std::string& name, const Error& error);

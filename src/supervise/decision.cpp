@@ -296,6 +296,37 @@ std::vector<Action> review_health(const NodeState& node, const DecisionContext& 
   return decider.take().actions;
 }
 
+ChildPlan plan_child(const NodeState& parent, const NodeState& child, const ChildSpec* spec) {
+  const bool same = spec != nullptr && spec->worker_type == child.identity->type;
+  ChildPlan plan{.membership = child.membership, .changed = same == child.is_unwanted()};
+  if (!same) {
+    // A child of another type is created when this one is removed.
+    plan.membership = spec != nullptr ? Membership::replaced : Membership::unwanted;
+    return plan;
+  }
+  if (plan.changed) plan.membership = Membership::wanted;
+  const auto& data = *child.data;
+  auto wanted = new_child(parent, *spec, {});
+  if (data.spec == wanted.spec && data.state_mapping == wanted.state_mapping &&
+      data.enabled == wanted.enabled)
+    return plan;
+  plan.update = worker_event::Desired{.expected_version = data.desired_version,
+                                      .spec = std::move(wanted.spec),
+                                      .state_mapping = std::move(wanted.state_mapping),
+                                      .enabled = wanted.enabled};
+  return plan;
+}
+
+WorkerData new_child(const NodeState& parent, const ChildSpec& spec, Time now) {
+  return {.name = spec.name,
+          .type = spec.worker_type,
+          .parent = parent.identity->path,
+          .made_at = now,
+          .spec = {spec.user_spec.config, inherit(parent.data->spec.variables, spec.user_spec.variables)},
+          .state_mapping = spec.state_mapping,
+          .enabled = spec.enabled};
+}
+
 Result<Intent> mapping_target(const WorkerType& type, std::string_view text) {
   for (const std::string_view word : {"run", "running"}) {
     if (detail::same_letters(word, text)) return Intent::run;

@@ -98,6 +98,18 @@ Intent intent_of(const NodeState& node, bool draining);
 /// What the parent's state asks of the child. Unchanged if the mapping does not name that state.
 std::optional<Intent> mapped_intent(const NodeState& parent, const NodeState& child);
 
+/// What follows for an existing child from its parent's configuration.
+struct ChildPlan {
+  Membership membership = Membership::wanted;
+  bool changed = false;                           ///< it becomes wanted or unwanted
+  std::optional<worker_event::Desired> update{};  ///< its specification has changed
+};
+/// `spec` is null if the configuration does not name the child.
+ChildPlan plan_child(const NodeState& parent, const NodeState& child, const ChildSpec* spec);
+
+/// The data of a child that is to be created.
+WorkerData new_child(const NodeState& parent, const ChildSpec& spec, Time now);
+
 /// The target of a state mapping: "run", "park" or a state of the child. A stopped state means park, a
 /// running or degraded one means run. Error: `spec_invalid`.
 Result<Intent> mapping_target(const WorkerType& child, std::string_view text);

@@ -189,38 +189,21 @@ void SupervisorCore::reconcile(Node& node) {
   for (const auto& spec : *specs) wanted.emplace(spec.name, &spec);
   for (const auto& child : std::vector<NodePtr>(node.children)) {
     const auto found = wanted.find(child->identity->name);
-    const bool same = found != wanted.end() && found->second->worker_type == child->identity->type;
-    const bool was_unwanted = child->is_unwanted();
-    if (!same) child->membership = found != wanted.end() ? Membership::replaced : Membership::unwanted;
-    if (same && was_unwanted) {
-      child->membership = Membership::wanted;
-      child->reconciled = false;  // its own children were unwanted, too
+    auto plan = supervise::plan_child(node, *child, found != wanted.end() ? found->second : nullptr);
+    child->membership = plan.membership;
+    if (plan.changed) {
+      // The children of a child that is wanted again are wanted again, too.
+      if (!child->is_unwanted()) child->reconciled = false;
+      evaluate(*child);
     }
-    if (same == was_unwanted) evaluate(*child);
-    // A child of another type is removed first; then the parent reconciles again.
-    if (found != wanted.end()) {
-      if (same) update(node, *child, *found->second);
-      wanted.erase(found);
+    if (plan.update && child->is_committing()) {
+      node.reconciled = false;
+    } else if (plan.update) {
+      commit(*child, *std::move(plan.update));
     }
+    if (found != wanted.end()) wanted.erase(found);
   }
   for (const auto& [_, spec] : wanted) create_child(node, *spec);
-}
-
-/// Sends a child its specification if that has changed.
-void SupervisorCore::update(Node& parent, Node& child, const ChildSpec& spec) {
-  const UserSpec merged{spec.user_spec.config,
-                        inherit(parent.data->spec.variables, spec.user_spec.variables)};
-  const auto& data = child.data;
-  if (data->spec == merged && data->state_mapping == spec.state_mapping && data->enabled == spec.enabled)
-    return;
-  if (child.is_committing()) {
-    parent.reconciled = false;
-    return;
-  }
-  commit(child, worker_event::Desired{.expected_version = data->desired_version,
-                                      .spec = merged,
-                                      .state_mapping = spec.state_mapping,
-                                      .enabled = spec.enabled});
 }
 
 void SupervisorCore::create_child(Node& parent, const ChildSpec& spec) {
@@ -237,14 +220,7 @@ void SupervisorCore::create_child(Node& parent, const ChildSpec& spec) {
   const auto type = types_.find(spec.worker_type);
   if (!type) return;  // checked when the specification was read
   const auto path = path_of(parent.identity->path, spec.name);
-  WorkerData data{
-      .name = spec.name,
-      .type = spec.worker_type,
-      .parent = parent.identity->path,
-      .made_at = runtime_.now(),
-      .spec = {spec.user_spec.config, inherit(parent.data->spec.variables, spec.user_spec.variables)},
-      .state_mapping = spec.state_mapping,
-      .enabled = spec.enabled};
+  const auto data = supervise::new_child(parent, spec, runtime_.now());
   if (const auto before = engine_->read((*type)->machine.name, path); before && before->finished) {
     const auto old = decode<WorkerData>(before->data);
     if (old && old->retired && old->spec == data.spec) {

@@ -415,5 +415,88 @@ TEST(Intents, RemovalGoesBeforeADrainBeforeParkingBeforeRunningBeforeTheSpecific
   EXPECT_EQ(intent(true), Intent::remove);
 }
 
+// Children.
+
+/// A parent with a variable, and a child as its specification wants it.
+struct Family {
+  Family() {
+    for (auto* node : {&parent, &child}) {
+      node->identity = std::make_shared<supervise::WorkerShared>();
+      node->type = lift_type();
+      node->data = std::make_shared<const WorkerData>(WorkerData{.name = "lift", .type = "lift"});
+    }
+    WorkerData data{.name = "parent", .type = "lift"};
+    data.spec.variables.user.emplace("SITE", Json{"\"north\""});
+    parent.data = std::make_shared<const WorkerData>(data);
+    child.identity->type = "lift";
+    child.data = std::make_shared<const WorkerData>(supervise::new_child(parent, spec, {}));
+  }
+  supervise::ChildPlan plan(bool named = true) const {
+    return supervise::plan_child(parent, child, named ? &spec : nullptr);
+  }
+
+  ChildSpec spec{.name = "child", .worker_type = "lift"};
+  NodeState parent;
+  NodeState child;
+};
+
+TEST(PlanOfAChild, ChangesNothingWhereTheChildIsAsSpecified) {
+  const Family family;
+  const auto plan = family.plan();
+  EXPECT_EQ(plan.membership, Membership::wanted);
+  EXPECT_FALSE(plan.changed);
+  EXPECT_FALSE(plan.update.has_value());
+}
+
+TEST(PlanOfAChild, WithoutASpecificationMakesItUnwanted) {
+  const Family family;
+  const auto plan = family.plan(false);
+  EXPECT_EQ(plan.membership, Membership::unwanted);
+  EXPECT_TRUE(plan.changed);
+}
+
+TEST(PlanOfAChild, OfAnotherTypeReplacesIt) {
+  Family family;
+  family.spec.worker_type = "crane";
+  const auto plan = family.plan();
+  EXPECT_EQ(plan.membership, Membership::replaced);
+  EXPECT_TRUE(plan.changed);
+  EXPECT_FALSE(plan.update.has_value());
+}
+
+TEST(PlanOfAChild, ThatIsUnwantedAlreadyChangesNothing) {
+  Family family;
+  family.child.membership = Membership::replaced;
+  const auto plan = family.plan(false);
+  EXPECT_EQ(plan.membership, Membership::unwanted);
+  EXPECT_FALSE(plan.changed);
+}
+
+TEST(PlanOfAChild, ThatIsNamedAgainMakesItWanted) {
+  Family family;
+  family.child.membership = Membership::unwanted;
+  const auto plan = family.plan();
+  EXPECT_EQ(plan.membership, Membership::wanted);
+  EXPECT_TRUE(plan.changed);
+}
+
+TEST(PlanOfAChild, ThatRemovesItselfDoesNotKeepIt) {
+  Family family;
+  family.child.membership = Membership::leaving;
+  const auto plan = family.plan();
+  EXPECT_EQ(plan.membership, Membership::leaving);
+  EXPECT_FALSE(plan.changed);
+}
+
+TEST(PlanOfAChild, UpdatesItsSpecificationWithTheVariablesOfTheParent) {
+  Family family;
+  family.spec.enabled = false;
+  const auto plan = family.plan();
+  ASSERT_TRUE(plan.update.has_value());
+  EXPECT_FALSE(plan.update->enabled);
+  EXPECT_EQ(plan.update->expected_version, 1);
+  EXPECT_EQ(plan.update->spec.variables.user.at("SITE").text, "\"north\"");
+}
+
 }  // namespace
 }  // namespace pawl::test
