@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Tests of workers: in virtual time, on a simulated disk, with crashes wherever you want them.
+/// Tests of workers in virtual time, on a simulated disk, with crashes at any point.
 ///
 ///     pawl::SupervisorKit kit([&] { pawl::WorkerTypes types; types.add<Pump>(…); return types; });
 ///     kit.supervisor().apply({.children = {{.name = "pump", .worker_type = "pump"}}}).value();
@@ -9,13 +9,12 @@
 ///     kit.crash();                                        // kill -9; the program starts again
 ///     kit.moves("pump");                                  // {"TryingToStart", "Running"}
 ///
-///     // An action that is run again, also after it was cut off anywhere, leaves the outside the same.
+///     // An action that runs again, even after being cut off at any point, leaves the same result.
 ///     auto report = pawl::verify_idempotent<Pump::Start, PumpTools, PumpDesired>(
 ///         {.make = [&](pawl::FaultPoints& points) { … }, .observe = [&] { return motor.to_text(); }});
 ///     EXPECT_EQ(report.violations, std::vector<std::string>{});
 ///
-/// Decisions are pure, so that what was decided can be traced and decided again: `SupervisorOptions::trace`
-/// and `replay`.
+/// Decisions are pure, so they can be traced and replayed: see `SupervisorOptions::trace` and `replay`.
 
 #include <cstdint>
 #include <functional>
@@ -42,7 +41,7 @@ struct TraceChild {
   bool failing = false;
 };
 
-/// One decision: everything it was made on, and what it was. A plain struct that `pawl/codec.hpp` can write.
+/// One decision with all its inputs. A plain struct that `pawl/codec.hpp` can encode.
 struct TraceEntry {
   std::string path;
   std::string name;
@@ -58,26 +57,25 @@ struct TraceEntry {
   std::uint32_t failures = 0;
   std::string last_error{};
   std::uint32_t incarnation = 1;
-  std::string result;  ///< "go Running: it turns"
+  std::string result;  ///< such as "go Running: it turns"
 };
 
 TraceEntry make_trace(const WorkerType& type, std::size_t state, bool stopping, const SnapshotParts& parts,
                       const Result<Decision>& decision);
 
-/// Decides again. Errors: `internal` where the result is another one; `unknown_worker_type`; what `decode`
-/// says.
+/// Repeats a decision. Errors: `internal` if the result differs; `unknown_worker_type`; those of `decode`.
 Result<void> replay(const WorkerTypes& types, const TraceEntry& entry);
 
 struct SupervisorKitOptions {
   sim::Options simulation{};
-  EngineOptions engine{};  ///< its store and the supervisor's pool are the kit's own
+  EngineOptions engine{};  ///< the kit sets its store and the supervisor's pool
   SupervisorOptions supervisor{};
 };
 
-/// A program with a supervisor in a simulation of its own. Externally synchronised.
+/// A program with a supervisor, in a simulation of its own. Not thread-safe.
 class SupervisorKit final : public sim::Program {
  public:
-  /// The program's types; called at each start.
+  /// Returns the program's types; called at each start.
   using Setup = std::function<WorkerTypes(Runtime& runtime)>;
 
   explicit SupervisorKit(Setup setup, SupervisorKitOptions options = {});
@@ -87,18 +85,18 @@ class SupervisorKit final : public sim::Program {
   Engine& engine() { return *engine_; }
   const AttachReport& found() const { return found_; }
 
-  /// Lets time pass, tick by tick, until `holds`; false where it does not within the limit.
+  /// Advances time tick by tick until `holds` returns true; false after the limit.
   bool wait_until(const std::function<bool()>& holds, Duration limit = std::chrono::minutes(10));
-  /// Until the worker is in this state; empty: until it is gone.
+  /// Waits until the worker is in this state, or does not exist if `state` is empty.
   bool wait_for(std::string_view path, std::string_view state, Duration limit = std::chrono::minutes(10));
-  /// The state of a worker; empty where there is none.
+  /// The state of a worker; empty if it does not exist.
   std::string state(std::string_view path);
-  /// The states that a worker has entered, one after the other, in its present generation.
+  /// The states that a worker has entered in its present generation, in order.
   std::vector<std::string> moves(std::string_view path);
 
-  /// A crash, after which another release of the program starts.
+  /// Crashes the program and starts it with other types, as another release would.
   void crash_and_change(Setup setup);
-  /// Runs `work`; where the program crashes meanwhile, it is started again and `work` begins from the start.
+  /// Runs `work`; after a crash of the program, starts it again and repeats `work` from the start.
   Result<void> survive(const std::function<Result<void>(Supervisor&)>& work);
 
  private:
@@ -112,10 +110,10 @@ class SupervisorKit final : public sim::Program {
   AttachReport found_;
 };
 
-/// Where an action can be cut off: the tools of a test call `reach` before each of their effects.
+/// Points at which an action can be cut off: the tools of a test call `reach` before each of their effects.
 class FaultPoints {
  public:
-  /// Leaves the action; derives from std::exception, so that it is contained.
+  /// Thrown to leave the action.
   struct Cut : std::exception {
     const char* what() const noexcept override { return "cut off"; }
   };
@@ -135,20 +133,20 @@ class FaultPoints {
 
 template <class Tools, class Desired>
 struct IdempotencyTest {
-  /// The outside as it is in the beginning, and tools for it.
+  /// Resets what the action works on and returns tools for it.
   std::function<std::shared_ptr<Tools>(FaultPoints& points)> make;
-  std::function<std::string()> observe;  ///< the outside, as text
+  std::function<std::string()> observe;  ///< what the action works on, as text
   Desired desired{};
   int times = 3;
 };
 
 struct IdempotencyReport {
-  std::uint32_t steps = 0;  ///< at each of them the action was cut off, once
-  std::string once;         ///< the outside after one run
+  std::uint32_t steps = 0;  ///< number of fault points; the action was cut off at each
+  std::string once;         ///< the result of one run
   std::vector<std::string> violations;
 };
 
-/// Runs the action once; then several times in a row; then, for each step, cut off there and run again.
+/// Runs the action once, then several times in a row, then for each fault point: cut off there and run again.
 template <class Action, class Tools, class Desired>
 IdempotencyReport verify_idempotent(const IdempotencyTest<Tools, Desired>& test) {
   FaultPoints points;
@@ -158,7 +156,7 @@ IdempotencyReport verify_idempotent(const IdempotencyTest<Tools, Desired>& test)
     try {
       const auto done = Action::run(tools, test.desired, ActionContext{.identity = identity, .number = 1});
       if (!done) report.violations.push_back(std::string(when) + ": " + done.error().to_string());
-    } catch (const FaultPoints::Cut&) {  // NOLINT(bugprone-empty-catch): cut off, as was asked for
+    } catch (const FaultPoints::Cut&) {  // NOLINT(bugprone-empty-catch): expected
     }
   };
   auto compare = [&](std::string_view when) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A worker: something that should be in a certain state, is observed, and is acted on until it is.
+/// A worker: something with a desired state, which is observed and acted on until it is in that state.
 ///
 ///     struct PumpObserved { bool turning = false; };
 ///     struct PumpDesired { int rpm = 100; };
@@ -16,32 +16,32 @@
 ///
 ///       struct Start {
 ///         static pawl::Result<void> run(Tools& tools, const Desired& desired, const pawl::ActionContext&) {
-///           return tools.motor.turn(desired.rpm);      // idempotent: it may be called again
+///           return tools.motor.turn(desired.rpm);      // idempotent: it may run again
 ///         }
 ///       };
 ///       struct Stop { … };
 ///
 ///       static pawl::Next<pawl::Go<TryingToStart>> next(Stopped, const Snapshot&) {
-///         return pawl::Go<TryingToStart>{"it is wanted"};
+///         return pawl::Go<TryingToStart>{"it should run"};
 ///       }
 ///       static pawl::Next<pawl::Go<Running>, pawl::Do<Start>> next(TryingToStart, const Snapshot& now) {
 ///         if (now.observed.turning) return pawl::Go<Running>{"it turns"};
 ///         return pawl::Do<Start>{"it does not turn yet"};
 ///       }
 ///       …
-///       static pawl::Next<pawl::Go<TryingToStop>> stop(Running, const Snapshot&) { … }  // it is to stop
+///       static pawl::Next<pawl::Go<TryingToStop>> stop(Running, const Snapshot&) { … }
 ///
 ///       static pawl::Result<Observed> collect(Tools& tools, const Desired&, const pawl::CollectContext&);
 ///     };
 ///     static_assert(pawl::verified_worker<Pump>);
 ///
-/// States are empty types: where the worker is. What a state may do is the list in the return type of `next`;
-/// from these lists the compiler makes the worker's machine and checks it. `next` and `stop` are pure: they
-/// see a snapshot and say what is to be done, with a reason. `stop` is asked instead of `next` when the
-/// worker is to be parked, removed or built afresh; states in which it rests need none, and states in which
-/// it already stops are asked by `next` alone, cannot stay idle and lead to rest. Actions are empty types,
-/// too; they run on other threads, may block, must be idempotent and honour `context.stop`. Nothing here may
-/// throw; what does is contained.
+/// States are empty types. The return type of `next` lists what a state may answer; from these lists the
+/// compiler builds the worker's machine and verifies it. `next` and `stop` are pure: they get a snapshot and
+/// return what to do, with a reason. `stop` is called instead of `next` while the worker is being parked,
+/// removed or restarted. States of `phase::Stopped` need no `stop`; states of `phase::Stopping` have `next`
+/// only, must not stay and lead to a stopped state. Actions are empty types, too. They run on other threads,
+/// may block, must be idempotent and honour `context.stop`. An exception becomes the error `worker_threw` and
+/// concerns this worker alone.
 
 #include <array>
 #include <concepts>
@@ -65,7 +65,7 @@
 
 namespace pawl {
 
-/// Where in its life a worker is. Healthy is `running` alone; operational is `running` or `degraded`.
+/// The phase of a state. `running` is healthy; `running` and `degraded` are operational.
 enum class Phase : std::uint8_t { stopped, starting, running, degraded, stopping };
 
 /// The base of a state says its phase.
@@ -87,11 +87,11 @@ struct Stopping {
 };
 }  // namespace phase
 
-/// All states of a worker; the first is where it begins.
+/// All states of a worker; the first is initial.
 template <class... S>
 struct States {};
 
-/// Why. A literal costs nothing; a text with live numbers is made by fmt.
+/// Why a state answers as it does. A literal is not copied; for a text with values, use fmt.
 class Reason {
  public:
   template <std::size_t N>
@@ -105,27 +105,28 @@ class Reason {
   std::string made_{};
 };
 
-/// What a state may answer. Nothing is done now; with `again`, it is asked again after that time, also where
-/// nothing has changed.
+// What a state may answer.
+
+/// Do nothing. With `again`, ask again after that time even if nothing has changed.
 struct Stay {
   Reason reason;
   std::optional<Duration> again{};
 };
-/// The worker is in another state from now on.
+/// Change to another state.
 template <class State>
 struct Go {
   Reason reason;
 };
-/// The action is run; the next decision comes with an observation that was begun after its end.
+/// Run an action. The next decision has an observation whose collection began after the end of the action.
 template <class Action>
 struct Do {
   Reason reason;
 };
-/// The worker has done what it is for and is removed, its children before it.
+/// Remove the worker, after its children: it has done its work.
 struct Remove {
   Reason reason;
 };
-/// The worker is stopped, and a fresh instance begins.
+/// Stop the worker and begin a new incarnation.
 struct Restart {
   Reason reason;
 };
@@ -144,12 +145,12 @@ class Next {
   std::variant<Results...> result_;
 };
 
-/// Who a worker is; never changes.
+/// The identity of a worker; never changes.
 struct WorkerIdentity {
-  std::string path;  ///< unique: the names from the top down, joined by '/'
+  std::string path;  ///< unique: the names from the top down, joined with '/'
   std::string name;
   std::string type;
-  std::string parent;  ///< its path; empty at the top
+  std::string parent;  ///< path of the parent; empty at the top
   Time created_at{};
 };
 
@@ -160,14 +161,14 @@ struct ChildView {
   std::string_view state;
   std::string_view reason;
   Phase phase = Phase::stopped;
-  bool fresh = true;     ///< its observation is not stale and its configuration can be read
+  bool fresh = true;     ///< its observation is not stale and its configuration is valid
   bool failing = false;  ///< its last action failed
 
   bool is_operational() const { return phase == Phase::running || phase == Phase::degraded; }
   bool is_healthy() const { return phase == Phase::running && fresh; }
 };
 
-/// The children of a worker. The questions about all are true where there is none.
+/// The children of a worker. The `all_…` functions return true if there are none.
 struct Children {
   std::span<const ChildView> all{};
 
@@ -187,7 +188,7 @@ struct Children {
   bool all_operational() const { return operational() == all.size(); }
 };
 
-/// What a state decides on: one moment, the same for everything in it.
+/// What a state decides on, taken at one moment.
 template <class Observed, class Desired>
 struct WorkerSnapshot {
   const WorkerIdentity& identity;
@@ -197,41 +198,41 @@ struct WorkerSnapshot {
   Duration in_state{};            ///< since the state was entered, or the program started
   std::uint32_t failures = 0;     ///< of actions in a row in this state
   std::string_view last_error{};  ///< of the last of them
-  std::uint32_t incarnation = 1;  ///< one more with each fresh instance
+  std::uint32_t incarnation = 1;  ///< grows with each restart
 };
 
-/// What an action is told.
+/// The context of an action.
 struct ActionContext {
   const WorkerIdentity& identity;
-  std::int64_t number = 0;    ///< names this order; the same when it is run again after a crash
-  std::uint32_t attempt = 1;  ///< counts how often this order was begun
-  std::stop_token stop{};     ///< set when it is out of time, the worker is to stop, or the program ends
+  std::int64_t number = 0;    ///< of this run of the action; the same if a crash repeats it
+  std::uint32_t attempt = 1;  ///< from 1; grows if a crash repeats it
+  std::stop_token stop{};     ///< set after the timeout, when the worker stops, and when the program ends
 };
 
-/// What collecting is told.
+/// The context of a collection.
 struct CollectContext {
   const WorkerIdentity& identity;
   Time now{};
-  std::stop_token stop{};  ///< set when it is out of time or the program ends
+  std::stop_token stop{};  ///< set after the timeout and when the program ends
 };
 
 struct NoTools {};
 
-/// The base of every worker: what is observed, what is desired (both plain structs that `pawl/codec.hpp` can
-/// write) and what collecting and actions work with. Tools are used by several threads at once.
+/// The base of every worker: the observed state, the desired state (both plain structs that `pawl/codec.hpp`
+/// can encode) and the tools of `collect` and the actions. Several threads use the tools at once.
 ///
-/// Also understood, where a worker has them:
-///     static constexpr std::string_view kType = "mqtt_client";  // otherwise made of the type's name
-///     static Result<Desired> derive(Desired read);   // checks and completes the configuration; pure
+/// Optional members of a worker:
+///     static constexpr std::string_view kType = "mqtt_client";  // by default from the type's name
+///     static Result<Desired> derive(Desired read);   // validates and completes the configuration; pure
 ///     static std::vector<ChildSpec> children(const Desired&, const UserSpec&);  // pure
-///     // Fields that are handed to the children as templates: their expressions are not filled in here.
+///     // Fields that are templates for the children: their expressions are kept as they are.
 ///     static constexpr std::array<std::string_view, 1> kTemplates = {"child_config"};
 ///     // Fields whose values need the role operator; "command[1:]" is all elements but the first.
 ///     static constexpr std::array<std::string_view, 1> kConfidential = {"headers"};
-///     static constexpr Duration kObserveEvery = 5s;  // otherwise the supervisor's
-/// and an action:
-///     static constexpr Duration kTimeout = 5min;     // otherwise 30 s
-///     static constexpr RetryPolicy kBackoff{…};      // between failures; otherwise the supervisor's
+///     static constexpr Duration kObserveEvery = 5s;  // by default the supervisor's
+/// and of an action:
+///     static constexpr Duration kTimeout = 5min;     // by default 30 s
+///     static constexpr RetryPolicy kBackoff{…};      // between failures; by default the supervisor's
 template <class O, class D, class T = NoTools>
 struct Worker {
   using Observed = O;
@@ -242,7 +243,7 @@ struct Worker {
 
 namespace detail {
 
-/// "PumpWorker" and "PumpObservedState" become "pump", as a stored name.
+/// The stored name: "PumpWorker" and "PumpObservedState" become "pump".
 template <class W>
 constexpr auto make_worker_type_name() {
   constexpr auto full = [] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What a worker is to be: its configuration text, the variables in it, and the children of a parent.
+/// The specification of a worker: its configuration, the variables in it, and the children of a parent.
 ///
 ///     pawl::ChildSpec pump{
 ///         .name = "pump-1",
@@ -13,9 +13,9 @@
 ///     // "10.0.0.7 of north"
 ///     pawl::render("{{ .IP }} of {{ .global.site }}", variables, internal).value();
 ///
-/// Three kinds of variables: the user's stand at the top (`{{ .IP }}`), those of the whole tree below
-/// `global`, and what is known at run time only below `internal`; the last are never stored. Everything here
-/// is a value.
+/// There are three kinds of variables: the user's (`{{ .IP }}`), those of the whole tree (`{{ .global.site
+/// }}`), and those that only the running program knows (`{{ .internal.id }}`), which are never stored. All
+/// types here are values.
 
 #include <cstddef>
 #include <map>
@@ -29,15 +29,15 @@
 
 namespace pawl {
 
-/// Variables that are stored and handed down; each value is JSON, so that a number stays a number.
+/// Variables that are stored and inherited by children. Each value is JSON, so that a number stays a number.
 struct Variables {
   std::map<std::string, Json> user{};
   std::map<std::string, Json> global{};
   bool operator==(const Variables&) const = default;
 };
 
-/// What only the running program knows of a worker: `{{ .internal.id }}`, `created_at`, `timestamp` (of the
-/// last change of its specification), `parent_id` and, as an older name of it, `bridged_by`.
+/// Variables that only the running program knows: `{{ .internal.id }}`, `created_at`, `timestamp` (of the
+/// last change of the specification), `parent_id` and its older name `bridged_by`.
 struct InternalVariables {
   std::string id{};
   std::string parent_id{};  ///< empty at the root
@@ -46,64 +46,64 @@ struct InternalVariables {
 };
 
 struct UserSpec {
-  std::string config{};  ///< a template; what it renders to is read by the worker's type
+  std::string config{};  ///< a template; the worker's type reads the rendered text
   Variables variables{};
   bool operator==(const UserSpec&) const = default;
 };
 
 struct ChildSpec {
   std::string name{};         ///< unique among its siblings; letters, digits, '_', '-', '.'; at most 63
-  std::string worker_type{};  ///< a registered one
+  std::string worker_type{};  ///< a registered type
   UserSpec user_spec{};
-  /// State of the parent to what the child should be then: one of the child's own states in which it rests or
-  /// runs, or "run" or "park". `*` stands for all states that are not named; without it they change nothing.
+  /// What the child should do in a state of the parent: "run", "park", or a stopped or running state of the
+  /// child. `*` stands for all other states; without it they change nothing.
   std::map<std::string, std::string> state_mapping{};
-  bool enabled = true;  ///< false: it is there, but parked
+  bool enabled = true;  ///< if false, the worker is parked
   static constexpr std::string_view kAnyState = "*";
   bool operator==(const ChildSpec&) const = default;
 };
 
-/// What the child sees: everything of the parent, where it has no value of its own. Values are taken whole;
-/// objects are not merged.
+/// The variables of a child: its own, and those of the parent that it does not define. Objects are not
+/// merged.
 Variables inherit(const Variables& parent, const Variables& child);
 
-/// Errors: `spec_invalid` for a user variable called `global` or `internal`, a name that no template can use
-/// (letters, digits and '_', not beginning with a digit), and a value that is not JSON or is nested more than
-/// 16 levels deep; each with the field `key`, as a template would name it.
+/// Errors, each with the field `key` as a template names the variable: `spec_invalid` for a user variable
+/// named `global` or `internal`, for a name that does not consist of letters, digits and '_' or begins with a
+/// digit, and for a value that is not JSON or is nested more than 16 levels deep.
 Result<void> validate(const Variables& variables);
 
-/// Puts values in place of `{{ .name }}`, and of `{{ .plc.port }}` inside of an object. A string stands as it
-/// is, other values as compact JSON; what was put in is not read again. There is nothing else but a quoted
-/// text, which stands for itself and may have the escapes \" \\ \n \t: `{{ "{{" }}`. An expression is on one
-/// line. Errors, each with the fields `line` and `column` (in characters, from 1) of the opening braces:
-/// `template_invalid` for what is not such an expression; `variable_missing`, with the fields `key`, `known`
-/// (the names at that place) and, if one is near, `nearest`; `spec_invalid` for a value that is not JSON;
-/// `too_large` for a text or a result beyond 1 MiB. Takes time in proportion to the text and the values.
+/// Replaces each `{{ .name }}`, or `{{ .plc.port }}` for a member of an object, by its value. Strings are
+/// inserted as they are, other values as compact JSON; inserted text is not expanded again. A quoted text
+/// stands for itself, with the escapes \" \\ \n \t: `{{ "{{" }}`. An expression must be on one line. Errors,
+/// each with the fields `line` and `column` (in characters, from 1) of the opening braces: `template_invalid`
+/// for an invalid expression; `variable_missing`, with the fields `key`, `known` (the names at that place)
+/// and, if one is similar, `nearest`; `spec_invalid` for a value that is not JSON; `too_large` if the text or
+/// the result exceeds 1 MiB. Takes time proportional to the text and the values.
 Result<std::string> render(std::string_view text, const Variables& variables,
                            const InternalVariables& internal);
 
-/// What a reader of configurations gives for a text that stands without quotes, where the format has quotes
-/// and the text is one that is not: a variable that stands there alone keeps its type. Others are left as
-/// they are.
+/// For readers of configurations whose format has unquoted strings, such as YAML: marks an unquoted scalar,
+/// so that a variable that is the whole scalar keeps its type. Scalars without variables are returned
+/// unchanged.
 std::string unquoted_text(std::string_view scalar);
 
-/// The known name nearest to what was written, or empty where none is near: for "did you mean". Near is one
-/// change for up to four characters, two for up to eight, else three; the case of letters is none. Of equally
-/// near ones it is the first. Names of more than 64 characters are near only where nothing but the case
+/// The known name most similar to `written`, for "did you mean"; empty if none is similar. Similar means at
+/// most one edit for up to four characters, two for up to eight, otherwise three; case is ignored. The first
+/// of equally similar names wins. Names of more than 64 characters match only if nothing but the case
 /// differs.
 std::string nearest_name(std::string_view written, const std::vector<std::string>& known);
 
-/// Five levels of a place, as in ISA-95: enterprise, site, area, line, cell.
+/// A location in five levels, as in ISA-95: enterprise, site, area, line, cell.
 struct Location {
   static constexpr std::size_t kLevels = 5;
-  std::vector<std::string> levels{};  ///< from the enterprise down; an empty one is not known
+  std::vector<std::string> levels{};  ///< from the enterprise down; empty if unknown
 };
 
-/// The child's levels where it has them, otherwise the parent's; always five. Error: `spec_invalid` where one
-/// of them has more than five.
+/// The child's levels, and the parent's for those that are empty; always five. Error: `spec_invalid` for more
+/// than five levels.
 Result<Location> merge(const Location& parent, const Location& child);
 
-/// The known levels, joined by dots.
+/// The known levels, joined with dots.
 std::string location_path(const Location& location);
 
 }  // namespace pawl

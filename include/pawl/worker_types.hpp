@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The types of workers that a program has, by name. Made in `main`, given to the supervisor.
+/// The worker types of a program, by name. Built in `main`, passed to the supervisor.
 ///
 ///     pawl::WorkerTypes types;
-///     // A function makes the tools of each fresh instance; without one they are as by default.
+///     // The function creates the tools of each incarnation; without one they are default-constructed.
 ///     types.add<Pump>([&](const pawl::WorkerIdentity&) { return PumpTools{motor}; });
 ///     types.add<Monitor>();
 ///
-/// A value without global state. Not thread-safe while it is filled.
+/// A value without global state. Not thread-safe while types are added.
 
 #include <cstddef>
 #include <functional>
@@ -28,7 +28,7 @@
 
 namespace pawl {
 
-/// What a state has answered, by numbers.
+/// The answer of a state, as indices into the type.
 struct Decision {
   enum class Kind : std::uint8_t { stay, go, act, remove, restart };
   Kind kind = Kind::stay;
@@ -37,7 +37,7 @@ struct Decision {
   std::optional<Duration> again{};
 };
 
-/// A snapshot whose types are known to the worker only.
+/// A type-erased snapshot.
 struct SnapshotParts {
   const WorkerIdentity& identity;
   const void* observed = nullptr;
@@ -49,14 +49,15 @@ struct SnapshotParts {
   std::uint32_t incarnation = 1;
 };
 
-/// An observation, and its text.
-struct Seen {
+/// An observation, and the same as JSON.
+struct Observation {
   std::shared_ptr<const void> value;
   std::string text;
 };
 
-/// A worker's type at run time. Its functions contain what the worker throws: `worker_threw`. Reading is safe
-/// concurrently; the functions may be called from any thread, each worker's tools from several.
+/// A worker's type at run time. Its functions turn exceptions of the worker into the error `worker_threw`.
+/// Reading is safe concurrently. The functions may be called from any thread, for one worker's tools from
+/// several at once.
 struct WorkerType {
   struct State {
     std::string name;
@@ -73,10 +74,10 @@ struct WorkerType {
 
   std::string name;
   Definition machine;
-  std::vector<State> states;  ///< in the order of the list; the first is initial
+  std::vector<State> states;  ///< in the order of `States`; the first is initial
   std::vector<Action> actions;
-  std::vector<std::string> fields;  ///< what a configuration may name
-  /// Of these fields, those that are templates of the children's own; see `Worker`.
+  std::vector<std::string> fields;  ///< that a configuration may have
+  /// The fields that are templates for the children; see `Worker`.
   std::vector<std::string> templates{};
   /// Of these fields, those whose values only operators see; see `Worker`.
   std::vector<std::string> confidential{};
@@ -85,25 +86,24 @@ struct WorkerType {
 
   std::function<Result<std::shared_ptr<void>>(const WorkerIdentity&)> make_tools;
   Result<Decision> (*decide)(std::size_t state, bool stopping, const SnapshotParts& parts) = nullptr;
-  Result<Seen> (*collect)(void* tools, const void* desired, const CollectContext& context) = nullptr;
-  /// What is desired, from JSON.
+  Result<Observation> (*collect)(void* tools, const void* desired, const CollectContext& context) = nullptr;
+  /// Reads the desired state from JSON.
   Result<std::shared_ptr<const void>> (*derive)(std::string_view json) = nullptr;
   Result<std::string> (*show_desired)(const void* desired) = nullptr;
   Result<std::string> (*show_observed)(const void* observed) = nullptr;
   Result<std::shared_ptr<const void>> (*read_observed)(std::string_view json) = nullptr;
   Result<std::vector<ChildSpec>> (*children)(const void* desired, const UserSpec& spec) = nullptr;
 
-  /// By name, in any letters. Error: `spec_invalid`, with the known names.
+  /// By name, ignoring case. Error: `spec_invalid`, with the known names.
   Result<std::size_t> find_state(std::string_view text) const;
 };
 
 namespace detail {
 
-/// What is being thrown, as an error; called while it is handled. The crash of a simulated process is no
-/// error and goes on.
+/// The exception being handled, as an error. Rethrows the crash of a simulated process.
 Error error_of_thrown(std::string_view worker, std::string_view function);
 
-/// Runs a function of a worker; what it throws, whatever that is, becomes an error.
+/// Runs a function of a worker; any exception becomes the error `worker_threw`.
 template <class F>
 auto contained(std::string_view worker, std::string_view function, F run) -> decltype(run()) {
   try {
@@ -177,12 +177,12 @@ struct WorkerCalls {
     });
   }
 
-  static Result<Seen> collect(void* tools, const void* desired, const CollectContext& context) {
-    return contained(worker_type_name<W>(), "collect", [&]() -> Result<Seen> {
+  static Result<Observation> collect(void* tools, const void* desired, const CollectContext& context) {
+    return contained(worker_type_name<W>(), "collect", [&]() -> Result<Observation> {
       PAWL_TRY(auto observed,
                W::collect(*static_cast<Tools*>(tools), *static_cast<const Desired*>(desired), context));
       PAWL_TRY(auto text, encode(observed));
-      return Seen{std::make_shared<const Observed>(std::move(observed)), std::move(text)};
+      return Observation{std::make_shared<const Observed>(std::move(observed)), std::move(text)};
     });
   }
 
@@ -234,12 +234,12 @@ struct WorkerCalls {
 
 }  // namespace detail
 
-/// The run-time form of a worker; `make` builds the tools of each fresh instance.
+/// The run-time form of a worker; `make` creates the tools of each incarnation.
 template <class W>
 WorkerType define_worker(std::function<Result<std::shared_ptr<void>>(const WorkerIdentity&)> make) {
   static_assert(verified_worker<W>);
   static_assert(detail::count_of(detail::ActionsOf<W>{}) <= WorkerType::kActionsMax,
-                "a worker has at most 64 actions: more are several workers");
+                "a worker has at most 64 actions; split it into several workers");
   using Calls = detail::WorkerCalls<W>;
   WorkerType made;
   made.name = worker_type_name<W>();
@@ -269,41 +269,42 @@ WorkerType define_worker(std::function<Result<std::shared_ptr<void>>(const Worke
   return made;
 }
 
-/// Types by name; each worker is verified when it is added. Reading is safe concurrently, adding is not.
+/// Worker types by name; `add` verifies each worker at compile time. Reading is safe concurrently, adding is
+/// not.
 class WorkerTypes {
  public:
-  /// With a function that makes the tools of a fresh instance of this identity: `Tools`, `Result<Tools>` or a
-  /// shared pointer to them, not a null one.
+  /// `make` creates the tools of an incarnation of this identity; it returns `Tools`, `Result<Tools>` or a
+  /// non-null shared pointer.
   template <class W, class Make>
   WorkerTypes& add(Make make) {
     using Tools = typename W::Tools;
     return add(define_worker<W>(
-        [make = std::move(make)](const WorkerIdentity& who) -> Result<std::shared_ptr<void>> {
-          return detail::contained(worker_type_name<W>(), "making its tools",
+        [make = std::move(make)](const WorkerIdentity& identity) -> Result<std::shared_ptr<void>> {
+          return detail::contained(worker_type_name<W>(), "creating its tools",
                                    [&]() -> Result<std::shared_ptr<void>> {
-                                     using Made = decltype(make(who));
+                                     using Made = decltype(make(identity));
                                      if constexpr (std::same_as<Made, Result<Tools>>) {
-                                       PAWL_TRY(auto tools, make(who));
+                                       PAWL_TRY(auto tools, make(identity));
                                        return std::make_shared<Tools>(std::move(tools));
                                      } else if constexpr (std::convertible_to<Made, std::shared_ptr<Tools>>) {
-                                       return std::shared_ptr<Tools>(make(who));
+                                       return std::shared_ptr<Tools>(make(identity));
                                      } else {
-                                       return std::make_shared<Tools>(make(who));
+                                       return std::make_shared<Tools>(make(identity));
                                      }
                                    });
         }));
   }
-  /// With tools as they are by default.
+  /// With default-constructed tools.
   template <class W>
   WorkerTypes& add() {
     return add<W>([](const WorkerIdentity&) { return std::make_shared<typename W::Tools>(); });
   }
-  /// A name used twice and too many actions are reported by `validate`.
+  /// `validate` reports a duplicate name and too many actions.
   WorkerTypes& add(WorkerType type);
 
   /// Errors: `duplicate_machine`, `spec_invalid`.
   Result<void> validate() const;
-  /// Error: `unknown_worker_type`, with the known ones and the nearest.
+  /// Error: `unknown_worker_type`, with the known names and the nearest one.
   Result<std::shared_ptr<const WorkerType>> find(std::string_view name) const;
   std::vector<std::shared_ptr<const WorkerType>> all() const;
 

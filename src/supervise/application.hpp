@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The top of the tree: a worker whose desired state is the list of the others.
+/// The top of the tree: a worker whose desired state is the list of the workers below it.
 
 #include "pawl/supervisor.hpp"
 #include "pawl/worker.hpp"
@@ -15,7 +15,7 @@ struct NothingObserved {};
 
 struct Application : Worker<NothingObserved, TreeSpec> {
   static constexpr std::string_view kType = "application";
-  static constexpr Duration kObserveEvery = std::chrono::hours(24 * 365);  // there is nothing to see
+  static constexpr Duration kObserveEvery = std::chrono::hours(24 * 365);  // nothing to observe
 
   struct Stopped : phase::Stopped {};
   struct Running : phase::Running {};

@@ -8,8 +8,8 @@ namespace pawl::supervise {
 
 namespace {
 
-/// Pools that did not end in time.
-struct LeftAlone {
+/// Pools that did not end in time, kept until the process ends or their jobs do.
+struct AbandonedPools {
   struct Pool {
     std::unique_ptr<ThreadPool> workers;
     std::shared_ptr<Gate> idle;
@@ -18,21 +18,21 @@ struct LeftAlone {
   std::vector<Pool> pools{};
 
   /// Never destroyed: its threads may run until the process ends.
-  static LeftAlone& all() {
-    static auto& left = *new LeftAlone;
-    return left;
+  static AbandonedPools& all() {
+    static auto& pools = *new AbandonedPools;
+    return pools;
   }
 };
 
-/// Those that have come to their end meanwhile.
+/// Destroys the abandoned pools whose jobs have ended.
 void end_late_pools() {
-  std::vector<LeftAlone::Pool> over;
-  auto& left = LeftAlone::all();
-  const std::lock_guard lock(left.mutex);
-  for (auto& pool : left.pools) {
+  std::vector<AbandonedPools::Pool> over;
+  auto& abandoned = AbandonedPools::all();
+  const std::lock_guard lock(abandoned.mutex);
+  for (auto& pool : abandoned.pools) {
     if (pool.idle->is_open()) over.push_back(std::move(pool));
   }
-  std::erase_if(left.pools, [](const auto& pool) { return pool.workers == nullptr; });
+  std::erase_if(abandoned.pools, [](const auto& pool) { return pool.workers == nullptr; });
 }
 
 }  // namespace
@@ -42,11 +42,11 @@ void end_pool(Runtime& runtime, std::unique_ptr<ThreadPool> pool, const std::sha
   end_late_pools();
   const auto began = runtime.instant();
   if (runtime.wait(*idle, within)) return;
-  // A process that has crashed in a simulation does not wait, and what it ran ends with it.
+  // A crashed process of a simulation does not wait; its jobs end with it.
   if (runtime.instant() - began < within) return;
-  auto& left = LeftAlone::all();
-  const std::lock_guard lock(left.mutex);
-  left.pools.push_back({std::move(pool), idle});
+  auto& abandoned = AbandonedPools::all();
+  const std::lock_guard lock(abandoned.mutex);
+  abandoned.pools.push_back({std::move(pool), idle});
 }
 
 Collectors::Collectors(Runtime& runtime, Options options, std::function<void()> ready)
@@ -67,72 +67,72 @@ void Collectors::stop() {
   {
     const std::lock_guard lock(shared_->mutex);
     shared_->stopped = true;
-    dropped.swap(shared_->line);
-    slow_dropped.swap(shared_->slow_line);
+    dropped.swap(shared_->queue);
+    slow_dropped.swap(shared_->slow_queue);
     for (auto& [_, running] : shared_->running) running.stop.request_stop();
-    if (shared_->hired == 0 && shared_->abandoned == 0) shared_->idle->open();
+    if (shared_->threads == 0 && shared_->abandoned == 0) shared_->idle->open();
   }
   end_pool(runtime_, std::move(workers_), shared_->idle, options_.stop_within);
 }
 
-std::uint64_t Collectors::add(std::shared_ptr<Node> node, std::shared_ptr<Hands> hands, bool slow) {
+std::uint64_t Collectors::add(std::shared_ptr<Node> node, std::shared_ptr<ToolHolder> tools, bool slow) {
   const std::lock_guard lock(shared_->mutex);
   const auto ticket = ++last_ticket_;
   if (shared_->stopped) return ticket;
-  (slow ? shared_->slow_line : shared_->line).push_back({ticket, std::move(node), std::move(hands), slow});
-  hire();
+  (slow ? shared_->slow_queue : shared_->queue).push_back({ticket, std::move(node), std::move(tools), slow});
+  start_thread();
   return ticket;
 }
 
-/// One more thread takes from the line, if there may be one more.
-void Collectors::hire() {
-  if (shared_->hired == options_.threads || shared_->next_line() == nullptr) return;
+/// Starts another thread if a collection is ready to start and the limit allows it.
+void Collectors::start_thread() {
+  if (shared_->threads == options_.threads || shared_->next_queue() == nullptr) return;
   // Refused only while the pool ends.
   if (workers_->submit([shared = shared_](std::stop_token pool) { Shared::run(shared, pool); }))
-    ++shared_->hired;
+    ++shared_->threads;
 }
 
-/// Who has waited longest; but of those that were slow not more than a share of the threads at a time.
-std::deque<Collectors::Task>* Collectors::Shared::next_line() {
-  const bool may_be_slow = !slow_line.empty() && slow_running < slow_max;
-  if (line.empty()) return may_be_slow ? &slow_line : nullptr;
-  return may_be_slow && slow_line.front().ticket < line.front().ticket ? &slow_line : &line;
+/// The queue whose first collection has waited longest; slow ones only up to their share of the threads.
+std::deque<Collectors::Task>* Collectors::Shared::next_queue() {
+  const bool may_be_slow = !slow_queue.empty() && slow_running < slow_max;
+  if (queue.empty()) return may_be_slow ? &slow_queue : nullptr;
+  return may_be_slow && slow_queue.front().ticket < queue.front().ticket ? &slow_queue : &queue;
 }
 
-std::optional<Collectors::Begun> Collectors::Shared::begin_next(const std::stop_token& pool) {
+std::optional<Collectors::Started> Collectors::Shared::start_next(const std::stop_token& pool) {
   const std::lock_guard lock(mutex);
-  auto* const from = next_line();
+  auto* const from = next_queue();
   if (stopped || from == nullptr || pool.stop_requested()) {
-    --hired;
-    leave();
+    --threads;
+    open_if_idle();
     return {};
   }
-  Begun begun{
+  Started started{
       .task = std::move(from->front()), .stop = {}, .began = runtime->instant(), .now = runtime->now()};
   from->pop_front();
-  auto& one = running[begun.task.ticket];
-  one.node = begun.task.node.get();
-  one.began = begun.began;
-  one.slow = begun.task.slow;
+  auto& one = running[started.task.ticket];
+  one.node = started.task.node.get();
+  one.began = started.began;
+  one.slow = started.task.slow;
   if (one.slow) ++slow_running;
-  begun.stop = one.stop.get_token();
-  return begun;
+  started.stop = one.stop.get_token();
+  return started;
 }
 
-void Collectors::Shared::leave() {
-  if (stopped && hired == 0 && abandoned == 0) idle->open();
+void Collectors::Shared::open_if_idle() {
+  if (stopped && threads == 0 && abandoned == 0) idle->open();
 }
 
 void Collectors::Shared::run(const std::shared_ptr<Shared>& shared, const std::stop_token& pool) {
   while (true) {
-    const auto begun = shared->begin_next(pool);
-    if (!begun) return;
-    shared->finish(*begun, begun->task.hands->collect(begun->now, begun->stop));
-    if (shared->end(begun->task)) return;
+    const auto started = shared->start_next(pool);
+    if (!started) return;
+    shared->finish(*started, started->task.tools->collect(started->now, started->stop));
+    if (shared->end(started->task)) return;
   }
 }
 
-/// True where another thread has taken this one's place.
+/// True if the collection was abandoned: another thread has replaced this one, which ends.
 bool Collectors::Shared::end(const Task& task) {
   const std::lock_guard lock(mutex);
   const auto found = running.find(task.ticket);
@@ -144,29 +144,30 @@ bool Collectors::Shared::end(const Task& task) {
   }
   --abandoned;
   if (const auto of_node = hung.find(task.node.get()); --of_node->second == 0) hung.erase(of_node);
-  leave();
+  open_if_idle();
   return true;
 }
 
-void Collectors::Shared::finish(const Begun& begun, Result<Seen> seen) {
+void Collectors::Shared::finish(const Started& started, Result<Observation> observation) {
   const std::lock_guard lock(mutex);
-  // From then on neither the supervisor nor the runtime may be there any more.
+  // The supervisor and the runtime may be gone already.
   if (stopped) return;
-  const bool first = done.empty();
-  done.push_back({begun.task.node, begun.task.ticket, std::move(seen), begun.began, runtime->instant()});
+  const bool first = results.empty();
+  results.push_back(
+      {started.task.node, started.task.ticket, std::move(observation), started.began, runtime->instant()});
   if (first) ready();
 }
 
-std::vector<Collected> Collectors::take() {
+std::vector<CollectionResult> Collectors::take() {
   const std::lock_guard lock(shared_->mutex);
-  return std::exchange(shared_->done, {});
+  return std::exchange(shared_->results, {});
 }
 
-std::optional<Instant> Collectors::begun_at(std::uint64_t ticket) const {
+std::optional<Instant> Collectors::started_at(std::uint64_t ticket) const {
   const std::lock_guard lock(shared_->mutex);
   if (const auto found = shared_->running.find(ticket); found != shared_->running.end())
     return found->second.began;
-  for (const auto& one : shared_->done) {
+  for (const auto& one : shared_->results) {
     if (one.ticket == ticket) return one.began;
   }
   return {};
@@ -183,8 +184,8 @@ bool Collectors::abandon(std::uint64_t ticket) {
   const auto found = shared_->running.find(ticket);
   if (found == shared_->running.end()) {
     const auto is_it = [ticket](const Task& task) { return task.ticket == ticket; };
-    std::erase_if(shared_->line, is_it);
-    std::erase_if(shared_->slow_line, is_it);
+    std::erase_if(shared_->queue, is_it);
+    std::erase_if(shared_->slow_queue, is_it);
     return true;
   }
   auto& one = found->second;
@@ -194,12 +195,12 @@ bool Collectors::abandon(std::uint64_t ticket) {
   if (one.slow) --shared_->slow_running;
   ++shared_->abandoned;
   ++shared_->hung[one.node];
-  --shared_->hired;
-  hire();
+  --shared_->threads;
+  start_thread();
   return true;
 }
 
-bool Collectors::may_begin(const Node& node, std::size_t limit) const {
+bool Collectors::may_start(const Node& node, std::size_t limit) const {
   const std::lock_guard lock(shared_->mutex);
   for (const auto& [_, running] : shared_->running) {
     if (running.node == &node && !running.abandoned) return false;
@@ -215,47 +216,47 @@ std::size_t Collectors::abandoned() const {
 
 namespace {
 
-constexpr std::size_t kDisposers = 2;
+constexpr std::size_t kDestroyers = 2;
 
 }  // namespace
 
-Disposal::Disposal(Runtime& runtime, Duration stop_within)
+ToolDestroyer::ToolDestroyer(Runtime& runtime, Duration stop_within)
     : runtime_(runtime),
       stop_within_(stop_within),
-      workers_(runtime.open_thread_pool("dispose", {.threads = kDisposers, .queue = kDisposers})) {}
+      workers_(runtime.open_thread_pool("dispose", {.threads = kDestroyers, .queue = kDestroyers})) {}
 
-Disposal::~Disposal() { stop(); }
+ToolDestroyer::~ToolDestroyer() { stop(); }
 
-void Disposal::stop() {
+void ToolDestroyer::stop() {
   if (!workers_) return;
   {
     const std::lock_guard lock(shared_->mutex);
     shared_->stopped = true;
-    if (shared_->hired == 0) shared_->idle->open();
+    if (shared_->threads == 0) shared_->idle->open();
   }
   end_pool(runtime_, std::move(workers_), shared_->idle, stop_within_);
 }
 
-void Disposal::add(std::shared_ptr<void> what) {
+void ToolDestroyer::add(std::shared_ptr<void> what) {
   const std::lock_guard lock(shared_->mutex);
   if (shared_->stopped) return;
-  shared_->line.push_back(std::move(what));
-  if (shared_->hired == kDisposers) return;
+  shared_->queue.push_back(std::move(what));
+  if (shared_->threads == kDestroyers) return;
   // Refused only while the pool ends.
-  if (workers_->submit([shared = shared_](std::stop_token) { Shared::run(shared); })) ++shared_->hired;
+  if (workers_->submit([shared = shared_](std::stop_token) { Shared::run(shared); })) ++shared_->threads;
 }
 
-void Disposal::Shared::run(const std::shared_ptr<Shared>& shared) {
+void ToolDestroyer::Shared::run(const std::shared_ptr<Shared>& shared) {
   while (true) {
-    std::shared_ptr<void> what;  // goes after the lock, which is what this is all about
+    std::shared_ptr<void> what;  // destroyed after the lock is released
     const std::lock_guard lock(shared->mutex);
-    if (shared->line.empty()) {
-      --shared->hired;
-      if (shared->stopped && shared->hired == 0) shared->idle->open();
+    if (shared->queue.empty()) {
+      --shared->threads;
+      if (shared->stopped && shared->threads == 0) shared->idle->open();
       return;
     }
-    what = std::move(shared->line.front());
-    shared->line.pop_front();
+    what = std::move(shared->queue.front());
+    shared->queue.pop_front();
   }
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The shared pool that collects observations. A few threads take from one line, so that ten thousand workers
-/// need no thread each and a collection costs no wake-up while others wait. Those that were slow the last
-/// time stand in a line of their own, which never has all the threads. A collection that hangs is given up
-/// after a while: another thread takes its place, and what it returns one day is dropped.
+/// The shared pool that collects observations. A few threads serve one queue, so that ten thousand workers
+/// need no thread each, and a busy pool needs no wake-up per collection. Workers whose last collection was
+/// slow have a queue of their own, which never gets all threads. A collection that hangs is abandoned:
+/// another thread replaces its thread, and a late result is dropped.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,23 +18,23 @@
 #include <vector>
 
 #include "pawl/runtime.hpp"
-#include "supervise/hands.hpp"
+#include "supervise/tool_holder.hpp"
 
 namespace pawl::supervise {
 
 struct Node;
 
-/// A collection has ended.
-struct Collected {
+/// The result of one collection.
+struct CollectionResult {
   std::shared_ptr<Node> node;
   std::uint64_t ticket = 0;
-  Result<Seen> seen;
+  Result<Observation> observation;
   Instant began{};
   Instant ended{};
 };
 
-/// Ends a pool whose jobs have been asked to stop. One that still runs after `within` is left alone, with its
-/// threads: what they use has to be theirs. `idle` opens when none of its jobs runs any more.
+/// Ends a pool whose jobs have been asked to stop. If a job still runs after `within`, the pool is abandoned
+/// together with its threads, so a job may use only what it owns. `idle` opens when no job runs any more.
 void end_pool(Runtime& runtime, std::unique_ptr<ThreadPool> pool, const std::shared_ptr<Gate>& idle,
               Duration within);
 
@@ -44,28 +44,28 @@ class Collectors {
   struct Options {
     std::size_t threads = 1;
     std::size_t abandoned_max = 0;
-    Duration stop_within{};  ///< at the end; then a collection that hangs is left alone
+    Duration stop_within{};  ///< when the pool ends; then hung collections are abandoned
   };
-  /// `ready` is called from a collecting thread when there is something to take.
+  /// `ready` is called from a collecting thread when `take` has results.
   Collectors(Runtime& runtime, Options options, std::function<void()> ready);
-  /// Asks all to stop and waits for them, but not for ever.
+  /// Asks all collections to stop and waits for them at most `stop_within`.
   ~Collectors();
   Collectors(const Collectors&) = delete;
   Collectors& operator=(const Collectors&) = delete;
 
-  /// Stands in line; returns the ticket.
-  std::uint64_t add(std::shared_ptr<Node> node, std::shared_ptr<Hands> hands, bool slow);
-  /// When it left the line; nothing while it stands there.
-  std::optional<Instant> begun_at(std::uint64_t ticket) const;
-  /// Asks a collection that is out of time to stop.
+  /// Queues a collection and returns its ticket.
+  std::uint64_t add(std::shared_ptr<Node> node, std::shared_ptr<ToolHolder> tools, bool slow);
+  /// When the collection started; none while it is queued.
+  std::optional<Instant> started_at(std::uint64_t ticket) const;
+  /// Sets the stop token of a running collection.
   void ask_to_stop(std::uint64_t ticket);
-  /// Does not wait for it any more; where it has not begun, it does not stand in line any more. False where
-  /// no more may be given up: then it keeps its thread.
+  /// Removes a queued collection, or replaces the thread of a running one. False if `abandoned_max`
+  /// collections are abandoned already; then it keeps its thread.
   bool abandon(std::uint64_t ticket);
-  /// Whether one more collection of a worker may hang: at most `limit` of its own are given up, and one that
-  /// could not be given up would take a thread from the others.
-  bool may_begin(const Node& node, std::size_t limit) const;
-  std::vector<Collected> take();
+  /// Whether the pool can afford another hung collection of this worker: fewer than `limit` of its own are
+  /// abandoned, and one more could be.
+  bool may_start(const Node& node, std::size_t limit) const;
+  std::vector<CollectionResult> take();
   std::size_t abandoned() const;
   void stop();
 
@@ -73,7 +73,7 @@ class Collectors {
   struct Task {
     std::uint64_t ticket = 0;
     std::shared_ptr<Node> node;
-    std::shared_ptr<Hands> hands;
+    std::shared_ptr<ToolHolder> tools;
     bool slow = false;
   };
   struct Running {
@@ -83,38 +83,39 @@ class Collectors {
     bool slow = false;
     bool abandoned = false;
   };
-  struct Begun {
+  struct Started {
     Task task;
     std::stop_token stop;
     Instant began{};
     Time now{};
   };
-  /// Everything that a collecting thread uses: a thread that is left alone shares it.
+  /// Everything that a collecting thread uses; an abandoned thread keeps it alive.
   struct Shared {
-    Runtime* runtime = nullptr;  ///< not once it is stopped
+    Runtime* runtime = nullptr;  ///< not used once `stopped`
     std::function<void()> ready{};
     std::size_t slow_max = 1;
     std::mutex mutex{};
-    std::deque<Task> line{};
-    std::deque<Task> slow_line{};
+    std::deque<Task> queue{};
+    std::deque<Task> slow_queue{};
     std::size_t slow_running = 0;
     std::unordered_map<std::uint64_t, Running> running{};
-    std::unordered_map<const Node*, std::size_t> hung{};  ///< of each, given up and not returned
-    std::vector<Collected> done{};
-    std::size_t hired = 0;  ///< threads, without those whose collection was given up
+    std::unordered_map<const Node*, std::size_t>
+        hung{};  ///< abandoned collections that have not returned, per worker
+    std::vector<CollectionResult> results{};
+    std::size_t threads = 0;  ///< running ones, without those of abandoned collections
     std::size_t abandoned = 0;
     bool stopped = false;
     std::shared_ptr<Gate> idle = std::make_shared<Gate>();
 
-    std::deque<Task>* next_line();
-    std::optional<Begun> begin_next(const std::stop_token& pool);
+    std::deque<Task>* next_queue();
+    std::optional<Started> start_next(const std::stop_token& pool);
     bool end(const Task& task);
-    void leave();
+    void open_if_idle();
     static void run(const std::shared_ptr<Shared>& shared, const std::stop_token& pool);
-    void finish(const Begun& begun, Result<Seen> seen);
+    void finish(const Started& started, Result<Observation> observation);
   };
 
-  void hire();
+  void start_thread();
 
   Runtime& runtime_;
   const Options options_;
@@ -123,14 +124,14 @@ class Collectors {
   std::unique_ptr<ThreadPool> workers_;
 };
 
-/// Destroys what may take its time, on threads of its own: whoever hangs there holds up no collection.
+/// Destroys retired tools on threads of its own: a destructor may block, and must not delay collections.
 /// Thread-safe.
-class Disposal {
+class ToolDestroyer {
  public:
-  Disposal(Runtime& runtime, Duration stop_within);
-  ~Disposal();
-  Disposal(const Disposal&) = delete;
-  Disposal& operator=(const Disposal&) = delete;
+  ToolDestroyer(Runtime& runtime, Duration stop_within);
+  ~ToolDestroyer();
+  ToolDestroyer(const ToolDestroyer&) = delete;
+  ToolDestroyer& operator=(const ToolDestroyer&) = delete;
 
   void add(std::shared_ptr<void> what);
   void stop();
@@ -138,8 +139,8 @@ class Disposal {
  private:
   struct Shared {
     std::mutex mutex{};
-    std::deque<std::shared_ptr<void>> line{};
-    std::size_t hired = 0;
+    std::deque<std::shared_ptr<void>> queue{};
+    std::size_t threads = 0;
     bool stopped = false;
     std::shared_ptr<Gate> idle = std::make_shared<Gate>();
     static void run(const std::shared_ptr<Shared>& shared);

@@ -13,8 +13,9 @@
 namespace pawl {
 
 using supervise::Application;
-using supervise::Hands;
 using supervise::kTopPath;
+using supervise::Membership;
+using supervise::ToolHolder;
 
 namespace {
 
@@ -38,8 +39,8 @@ SupervisorOptions checked(SupervisorOptions options) {
   require(options.collect_stop_within >= Duration::zero(),
           "SupervisorOptions::collect_stop_within must not be negative");
   require(options.collectors > 0 && options.actions > 0,
-          "SupervisorOptions: a pool needs at least one place");
-  require(validate(options.backoff).has_value(), "SupervisorOptions::backoff is not a possible policy");
+          "SupervisorOptions: collectors and actions must be positive");
+  require(validate(options.backoff).has_value(), "SupervisorOptions::backoff is not a valid policy");
   if (!options.read_config) options.read_config = read_json;
   return options;
 }
@@ -85,7 +86,7 @@ void SupervisorCore::add_machines(Machines& machines) {
 }
 
 Result<void> SupervisorCore::on_lane(std::move_only_function<void()> work) {
-  // Opens also where the task is dropped, because the lane ends before its turn comes.
+  // Also opens the gate if the task is dropped because the lane ends first.
   struct Slot {
     Gate gate;
     bool done = false;
@@ -109,7 +110,7 @@ Result<void> SupervisorCore::on_lane(std::move_only_function<void()> work) {
   return fail(Code::stopped, "the supervisor is not attached to an engine");
 }
 
-/// From any thread; the task is dropped where the supervisor does not run.
+/// From any thread. Drops the task if the supervisor is not attached.
 void SupervisorCore::post(Task task) {
   const std::lock_guard lock(lane_mutex_);
   if (!stopped_) lane_->post(std::move(task));
@@ -127,13 +128,13 @@ Result<AttachReport> SupervisorCore::attach(Engine& engine) {
       supervise::Collectors::Options{.threads = options_.collectors,
                                      .abandoned_max = options_.abandoned_max,
                                      .stop_within = options_.collect_stop_within},
-      [this] { post([this] { take_collected(); }); });
-  disposal_ = std::make_unique<supervise::Disposal>(runtime_, options_.collect_stop_within);
+      [this] { post([this] { take_observations(); }); });
+  tool_destroyer_ = std::make_unique<supervise::ToolDestroyer>(runtime_, options_.collect_stop_within);
   lane_owner_ = runtime_.open_lane("supervise");
   lane_ = lane_owner_.get();
   stopped_ = false;
   AttachReport report;
-  // On the lane, because the ends of actions come in there from the beginning.
+  // On the lane, because ends of actions may arrive there from now on.
   Result<void> loaded;
   PAWL_CHECK(on_lane([&] { loaded = load(report); }));
   PAWL_CHECK(loaded);
@@ -144,13 +145,14 @@ Result<AttachReport> SupervisorCore::attach(Engine& engine) {
     for (auto* node : std::vector<Node*>(all_)) evaluate(*node);
     arm();
   }));
-  const std::lock_guard lock(hands_mutex_);
+  const std::lock_guard lock(tools_mutex_);
   attached_ = true;
   for (const auto& gate : std::exchange(waiting_for_attach_, {})) gate->open();
   return report;
 }
 
-/// The order matters: nobody posts any more when the lane ends, and nothing runs on it when nodes go.
+/// The order matters: no thread posts any more when the lane ends, and nothing runs on it when nodes are
+/// freed.
 void SupervisorCore::detach() {
   {
     const std::lock_guard lock(lane_mutex_);
@@ -161,17 +163,17 @@ void SupervisorCore::detach() {
   if (drain_ && drain_->done) drain_->done({.clean = false});
   drain_.reset();
   collectors_.reset();
-  disposal_.reset();
+  tool_destroyer_.reset();
   for (auto* node : all_) wheel_.remove(*node);
   all_.clear();
   nodes_.clear();
   top_.reset();
   hung_.clear();
-  const std::lock_guard lock(hands_mutex_);
-  hands_.clear();
+  const std::lock_guard lock(tools_mutex_);
+  tool_holders_.clear();
 }
 
-// Nodes. Loading and the top are done before anything runs on the lane.
+// Nodes.
 
 Result<void> SupervisorCore::load(AttachReport& report) {
   std::vector<NodePtr> loaded;
@@ -183,7 +185,7 @@ Result<void> SupervisorCore::load(AttachReport& report) {
         PAWL_TRY(auto data, data_of(instance));
         if (!state_of(*type, instance)) {
           report.unknown.push_back(instance.key);
-          options_.log.warn("a worker is in a state that its type does not have, and is left alone",
+          options_.log.warn("a worker is in a state that its type does not have; it is not supervised",
                             {{"worker", instance.key}, {"type", type->name}, {"state", instance.state}});
           continue;
         }
@@ -198,7 +200,7 @@ Result<void> SupervisorCore::load(AttachReport& report) {
   return {};
 }
 
-/// Workers whose type this program does not have; the engine knows whether there are any.
+/// Reports the workers whose type this program does not have.
 Result<void> SupervisorCore::find_unknown(AttachReport& report) const {
   const auto& unknown = engine_->report().unknown;
   const auto is_such = [&unknown](const std::string& machine) {
@@ -216,8 +218,7 @@ Result<void> SupervisorCore::find_unknown(AttachReport& report) const {
   return {};
 }
 
-/// Parents before children; whose parent is not there, because this program does not know its type, stays
-/// untouched.
+/// Links parents before children. A worker whose parent has an unknown type is reported and not supervised.
 void SupervisorCore::link_all(std::vector<NodePtr> loaded, AttachReport& report) {
   std::ranges::sort(loaded, {},
                     [](const NodePtr& node) -> const std::string& { return node->identity->path; });
@@ -234,7 +235,7 @@ void SupervisorCore::link_all(std::vector<NodePtr> loaded, AttachReport& report)
   nodes_.emplace(top_->identity->path, top_);
   for (std::size_t at = 0; at < ways.size(); ++at) {
     const auto node = ways[at];
-    freshen(*node);
+    reset_node(*node);
     node->index = all_.size();
     all_.push_back(node.get());
     const auto found = by_parent.find(node->identity->path);
@@ -251,7 +252,7 @@ void SupervisorCore::link_all(std::vector<NodePtr> loaded, AttachReport& report)
   }
 }
 
-/// The data of an instance; shared with the engine's own copy where that is at hand.
+/// The data of an instance; shares the engine's copy if there is one.
 Result<std::shared_ptr<const WorkerData>> SupervisorCore::data_of(const Instance& instance) {
   if (instance.value != nullptr) return std::static_pointer_cast<const WorkerData>(instance.value);
   PAWL_TRY(auto data, decode<WorkerData>(instance.data, {.bytes = std::size_t{64} << 20}));
@@ -267,7 +268,7 @@ SupervisorCore::NodePtr SupervisorCore::make_node(const std::shared_ptr<const Wo
                                                   const Instance& instance,
                                                   std::shared_ptr<const WorkerData> data, Node* parent) {
   auto node = std::make_shared<Node>();
-  node->identity = std::make_shared<supervise::Person>();
+  node->identity = std::make_shared<supervise::WorkerShared>();
   static_cast<WorkerIdentity&>(*node->identity) = {.path = instance.key,
                                                    .name = data->name,
                                                    .type = type->name,
@@ -278,9 +279,9 @@ SupervisorCore::NodePtr SupervisorCore::make_node(const std::shared_ptr<const Wo
   node->data = std::move(data);
   node->version = instance.version;
   node->entered = runtime_.instant();
-  node->state = state_of(*type, instance).value_or(0);  // known, as whoever calls this has checked
+  node->state = state_of(*type, instance).value_or(0);  // known: callers have checked it
   if (!node->data->reason.empty()) node->reason = Reason(node->data->reason);
-  // Good enough to stop on; to decide anything else, it is observed first.
+  // Enough to stop on; any other decision needs an observation of this run.
   if (node->data->observed) {
     if (auto seen = type->read_observed(node->data->observed->text)) node->observed = *std::move(seen);
   }
@@ -294,24 +295,24 @@ void SupervisorCore::adopt(const NodePtr& node, Node& parent) {
   node->place = parent.children.size();
   parent.children.push_back(node);
   parent.views.emplace_back();
-  tell_parent(*node);
+  update_parent_view(*node);
 }
 
-/// A fresh instance: new tools, nothing seen, nothing remembered.
-void SupervisorCore::freshen(Node& node) {
-  retire_hands(node);
-  node.hands = std::make_shared<Hands>(runtime_, node.type, node.identity);
-  node.hands->desire(node.desired);
-  publish_hands(node);
+/// Begins a new incarnation: new tools, no observation, no history.
+void SupervisorCore::reset_node(Node& node) {
+  retire_tools(node);
+  node.tools = std::make_shared<ToolHolder>(runtime_, node.type, node.identity);
+  node.tools->set_desired(node.desired);
+  publish_tools(node);
   give_up_collecting(node);
-  node.sight = {};
-  node.sight.since = runtime_.instant();
-  node.sight.next = runtime_.instant();
+  node.freshness = {};
+  node.freshness.since = runtime_.instant();
+  node.freshness.next = runtime_.instant();
   node.breaker.reset();
   node.acted.reset();
-  // What an earlier instance or run of the program saw may be older than what it did last.
-  node.blind_since = runtime_.instant();
-  node.blind_ticket = last_ticket_;
+  // An observation of the former incarnation or run may be older than its last action.
+  node.barrier_at = runtime_.instant();
+  node.barrier_ticket = last_ticket_;
   node.again.reset();
   node.restart_by.reset();
   node.moves = 0;
@@ -319,62 +320,63 @@ void SupervisorCore::freshen(Node& node) {
   node.health = Health::unobserved;
 }
 
-void SupervisorCore::publish_hands(const Node& node) {
-  const std::lock_guard lock(hands_mutex_);
-  hands_.erase(node.identity->path);  // its key lives in the identity of the one before
-  hands_.emplace(node.hands->identity().path, node.hands);
+void SupervisorCore::publish_tools(const Node& node) {
+  const std::lock_guard lock(tools_mutex_);
+  tool_holders_.erase(node.identity->path);  // its key lives in the identity of the one before
+  tool_holders_.emplace(node.tools->identity().path, node.tools);
 }
 
-/// Tools may block when they are destroyed, so that this is not done here.
-void SupervisorCore::retire_hands(Node& node) {
-  if (!node.hands) return;
+/// Destroying tools may block, so another thread does it.
+void SupervisorCore::retire_tools(Node& node) {
+  if (!node.tools) return;
   {
-    const std::lock_guard lock(hands_mutex_);
-    hands_.erase(node.identity->path);
+    const std::lock_guard lock(tools_mutex_);
+    tool_holders_.erase(node.identity->path);
   }
-  disposal_->add(std::move(node.hands));
+  tool_destroyer_->add(std::move(node.tools));
 }
 
-/// Nobody waits any more for the collection that is under way; it must not hold a thread for ever.
+/// Drops the collection that is queued or running, so that it does not keep a thread of the pool.
 void SupervisorCore::give_up_collecting(Node& node) {
-  if (!node.sight.collecting) return;
-  node.gave_up = true;
+  if (!node.freshness.is_collecting()) return;
+  node.gave_up_collecting = true;
   node.slow = true;
-  if (!collectors_->abandon(node.sight.ticket)) collectors_->ask_to_stop(node.sight.ticket);
+  if (!collectors_->abandon(node.freshness.ticket)) collectors_->ask_to_stop(node.freshness.ticket);
 }
 
-/// Its name may be used again before that action returns.
+/// A new worker may get the same path before that action returns.
 void SupervisorCore::remember_hung_action(const Node& node) {
   std::erase_if(hung_, [](const auto& one) { return one.second->running == 0; });
-  // While an action of its predecessor hung, it ran none itself.
-  std::shared_ptr<const supervise::Person> hung = node.identity;
+  // While an action of its predecessor hung, it could not run one itself.
+  std::shared_ptr<const supervise::WorkerShared> hung = node.identity;
   if (hung->running == 0) hung = node.identity->predecessor;
   if (hung && hung->running != 0) hung_.insert_or_assign(node.identity->path, std::move(hung));
 }
 
-/// The worker is removed, durably; its children are gone already.
-void SupervisorCore::drop(const NodePtr& node) {
-  node->gone = true;
-  wheel_.remove(*node);
-  give_up_collecting(*node);
-  remember_hung_action(*node);
-  retire_hands(*node);
-  auto& parent = *node->parent;
-  // The last one takes its place: with thousands of siblings, nobody else is to be touched.
-  parent.children.back()->place = node->place;
-  parent.views[node->place] = parent.views.back();
-  std::swap(parent.children[node->place], parent.children.back());
+/// Forgets a worker that was removed durably; its children were removed before it.
+void SupervisorCore::forget(Node& node) {
+  const auto keep = node.shared_from_this();
+  node.activity = supervise::Activity::removed;
+  wheel_.remove(node);
+  give_up_collecting(node);
+  remember_hung_action(node);
+  retire_tools(node);
+  auto& parent = *node.parent;
+  // Swap with the last: with thousands of siblings, no other one is touched.
+  parent.children.back()->place = node.place;
+  parent.views[node.place] = parent.views.back();
+  std::swap(parent.children[node.place], parent.children.back());
   parent.children.pop_back();
   parent.views.pop_back();
-  parent.births.erase(node->identity->name);
-  // Its name may be wanted again, or for another type.
-  if (!node->unwanted || node->replaced) parent.reconciled = false;
-  all_.back()->index = node->index;
-  all_[node->index] = all_.back();
+  parent.pending_children.erase(node.identity->name);
+  // The parent may name it again, or a worker of another type.
+  if (node.membership != Membership::unwanted) parent.reconciled = false;
+  all_.back()->index = node.index;
+  all_[node.index] = all_.back();
   all_.pop_back();
-  nodes_.erase(node->identity->path);
+  nodes_.erase(node.identity->path);
   if (parent.children.empty()) return evaluate(parent);
-  // Where many go, their parent is asked once, not after each of them.
+  // If many are removed, their parent is evaluated once, not after each of them.
   parent.again = runtime_.instant();
   schedule(parent);
 }
@@ -387,18 +389,18 @@ Result<void> SupervisorCore::make_top() {
                   .made_at = runtime_.now()};
   PAWL_TRY(data.spec.config, encode(TreeSpec{}));
   PAWL_TRY(auto text, encode(data));
-  PAWL_TRY(const auto made, engine_->commit(Transaction{}.operation({.kind = Operation::Kind::create,
-                                                                     .machine = type->machine.name,
-                                                                     .key = std::string(kTopPath),
-                                                                     .json = std::move(text)})));
-  top_ = make_node(type, made.front(), std::make_shared<const WorkerData>(std::move(data)), nullptr);
-  freshen(*top_);
+  PAWL_TRY(const auto created, engine_->commit(Transaction{}.operation({.kind = Operation::Kind::create,
+                                                                        .machine = type->machine.name,
+                                                                        .key = std::string(kTopPath),
+                                                                        .json = std::move(text)})));
+  top_ = make_node(type, created.front(), std::make_shared<const WorkerData>(std::move(data)), nullptr);
+  reset_node(*top_);
   all_.push_back(top_.get());
   nodes_.emplace(top_->identity->path, top_);
   return {};
 }
 
-void SupervisorCore::log_once_in_a_while(Node& node, std::string_view what, const Error& error) {
+void SupervisorCore::log_throttled(Node& node, std::string_view what, const Error& error) {
   constexpr Duration kQuiet = std::chrono::minutes(1);
   const auto key = fmt::format("{} {} {}", node.identity->path, what, static_cast<int>(error.code()));
   const auto now = runtime_.instant();

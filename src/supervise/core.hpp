@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The supervisor's one thread: everything here that is not said to be otherwise runs on its lane.
+/// The supervisor. Its functions run on its lane unless stated otherwise.
 
 #include <atomic>
 #include <functional>
@@ -21,6 +21,8 @@
 #include "pawl/supervisor.hpp"
 #include "supervise/application.hpp"
 #include "supervise/collectors.hpp"
+#include "supervise/decision.hpp"
+#include "supervise/freshness.hpp"
 #include "supervise/node.hpp"
 #include "supervise/wheel.hpp"
 
@@ -55,41 +57,37 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   const SupervisorOptions& options() const { return options_; }
 
  private:
-  using After = std::function<void(const NodePtr&)>;
+  using After = void (SupervisorCore::*)(Node&);
 
   void post(Task task);
   /// Runs `work` on the lane and waits for it. Error: `stopped`.
   Result<void> on_lane(std::move_only_function<void()> work);
   Result<void> reread_top();
-  /// Sends an event to a worker and waits until it is durable; `done` where it is refused, too.
+  /// Sends an event to a worker and waits until it is durable.
   Result<Instance> send_and_wait(std::string_view path, std::string_view event, Result<std::string> payload);
 
   // Nodes (core.cpp).
   Result<void> load(AttachReport& report);
   Result<void> find_unknown(AttachReport& report) const;
   static Result<std::shared_ptr<const WorkerData>> data_of(const Instance& instance);
-  /// Nothing where the type has no such state: another release of the program has stored it.
+  /// None if the type has no such state, because another release of the program stored it.
   static std::optional<std::size_t> state_of(const WorkerType& type, const Instance& instance);
   NodePtr make_node(const std::shared_ptr<const WorkerType>& type, const Instance& instance,
                     std::shared_ptr<const WorkerData> data, Node* parent);
   void link_all(std::vector<NodePtr> loaded, AttachReport& report);
   void adopt(const NodePtr& node, Node& parent);
-  void drop(const NodePtr& node);
+  void forget(Node& node);
   Result<void> make_top();
-  void freshen(Node& node);
-  void publish_hands(const Node& node);
-  void retire_hands(Node& node);
+  void reset_node(Node& node);
+  void publish_tools(const Node& node);
+  void retire_tools(Node& node);
   void give_up_collecting(Node& node);
   void remember_hung_action(const Node& node);
 
   // Commits (commit.cpp).
-  /// Sends an event to a worker; `after` runs on the lane when it is durable.
-  template <class E>
-  void commit(Node& node, const E& event, After after = {}) {
-    send(node, type_name<E>(), encode(event), std::move(after));
-  }
-  void send(Node& node, std::string_view event, Result<std::string> payload, After after);
-  void committed(const NodePtr& node, Result<Instance> outcome, const After& after);
+  /// Sends an event to a worker and evaluates the worker when it is durable.
+  void commit(Node& node, const supervise::Event& event);
+  void committed(const NodePtr& node, Result<Instance> outcome, After after);
   void take(Node& node, const Instance& instance);
   void settled(const std::string& path, const Instance& instance);
   bool wait_for_attach(const std::stop_token& stop);
@@ -97,37 +95,29 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
 
   // Deciding (decide.cpp).
   void evaluate(Node& node);
-  bool evaluate_stop(Node& node, Intent intent);
-  void rest(Node& node, Intent intent);
-  bool may_decide(Node& node, bool stopping);
-  bool saw_the_end_of_its_action(const Node& node, bool stopping) const;
-  void follow(Node& node, Decision decision, bool stopping);
-  void rest_as_new(Node& node, const Reason& reason);
-  void begin_afresh(Node& node);
-  void order(Node& node, const WorkerType::Action& action, Reason reason, bool stopping);
-  void threw(Node& node, const Error& error);
-  void explain(Node& node, Reason reason);
+  /// Without `drain_until`, which only `evaluate` needs.
+  supervise::DecisionContext context() const;
+  void execute(Node& node, std::vector<supervise::Action> actions);
+  void restart_node(Node& node);
+  void record_exception(Node& node, const Error& error);
+  void set_reason(Node& node, Reason reason);
   void set_health(Node& node, Health health);
-  Intent intent_of(const Node& node) const;
-  bool waits_for_children(const Node& node, Intent intent) const;
-  Instant not_before(const Node& node, const WorkerType::Action& action) const;
 
   // Time (tick.cpp).
   void tick();
   void arm();
   void service(Node& node);
   void schedule(Node& node);
-  Instant sight_due(const Node& node) const;
   std::int64_t tick_of(Instant at) const;
 
   // Observing (observe.cpp).
   void observe(Node& node);
-  bool stands_in_line(Node& node);
-  void take_collected();
-  void collected(supervise::Collected one);
-  void watch_sight(Node& node);
-  Duration collector_pause(const Node& node) const;
-  void escalate(Node& node);
+  void update_queued(Node& node);
+  void take_observations();
+  void collection_ended(supervise::CollectionResult result);
+  void stop_collection(Node& node);
+  void restart_collecting(Node& node);
+  void restart_unobserved(Node& node);
 
   // Desired and children (tree.cpp).
   void derive(Node& node);
@@ -140,34 +130,32 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   Result<void> check_mapping(const WorkerType& parent, const WorkerType& child, const ChildSpec& spec) const;
   void reconcile(Node& node);
   bool has_to_reconcile(const Node& node) const;
-  void update(Node& parent, Node& child, const ChildSpec& spec);
-  void give_birth(Node& parent, const ChildSpec& spec);
-  void born(Node& parent, const ChildSpec& spec, Result<Instance> outcome);
-  void not_born(Node& parent, const std::string& name, const Error& error);
-  Result<Instance> find_born(const Node& parent, const ChildSpec& spec) const;
-  void tell_parent(Node& node);
-  std::optional<Intent> mapped_intent(const Node& parent, const Node& child) const;
+  void create_child(Node& parent, const ChildSpec& spec);
+  void child_created(Node& parent, const ChildSpec& spec, Result<Instance> outcome);
+  void child_not_created(Node& parent, const std::string& name, const Error& error);
+  Result<Instance> find_created_child(const Node& parent, const ChildSpec& spec) const;
+  void update_parent_view(Node& node);
 
   static Health health_of(const Node& node);
   WorkerView view(const Node& node) const;
   static std::vector<const Node*> children_by_path(const Node& node);
-  /// All but the top, parents before their children.
+  /// All workers but the top, parents before their children.
   std::vector<const Node*> in_order() const;
   void continue_drain();
   std::size_t height(const Node& node) const;
 
-  void log_once_in_a_while(Node& node, std::string_view what, const Error& error);
+  void log_throttled(Node& node, std::string_view what, const Error& error);
 
   Runtime& runtime_;
   const WorkerTypes types_;
   const SupervisorOptions options_;
   Engine* engine_ = nullptr;  // on the lane, and by handlers once it is attached
 
-  std::unordered_map<std::string_view, NodePtr> nodes_;  // the keys are the identities'
+  std::unordered_map<std::string_view, NodePtr> nodes_;  // keys point into the identities
   std::vector<Node*> all_;
   NodePtr top_;
-  /// Workers that were removed while an action of theirs hung, by path.
-  std::unordered_map<std::string, std::shared_ptr<const supervise::Person>> hung_;
+  /// Removed workers with an action that has not returned, by path.
+  std::unordered_map<std::string, std::shared_ptr<const supervise::WorkerShared>> hung_;
   supervise::Wheel wheel_;
   Instant start_{};
   std::optional<TimerId> timer_;
@@ -184,16 +172,16 @@ class SupervisorCore : public std::enable_shared_from_this<SupervisorCore> {
   };
   std::optional<Drain> drain_;
 
-  std::mutex hands_mutex_;
-  std::unordered_map<std::string_view, std::shared_ptr<supervise::Hands>> hands_;
-  bool attached_ = false;                                  // under hands_mutex_
-  std::vector<std::shared_ptr<Gate>> waiting_for_attach_;  // one of each action, under hands_mutex_
+  std::mutex tools_mutex_;
+  std::unordered_map<std::string_view, std::shared_ptr<supervise::ToolHolder>> tool_holders_;
+  bool attached_ = false;                                  // under tools_mutex_
+  std::vector<std::shared_ptr<Gate>> waiting_for_attach_;  // one of each action, under tools_mutex_
 
-  std::mutex lane_mutex_;  // held to post, and to say that nobody may any more
+  std::mutex lane_mutex_;  // held to post, and to forbid posting
   std::atomic<bool> stopped_{true};
   std::unique_ptr<supervise::Collectors> collectors_;
-  std::unique_ptr<supervise::Disposal> disposal_;
-  // Tasks use the plain pointer: `reset` empties an owner before the last task has ended.
+  std::unique_ptr<supervise::ToolDestroyer> tool_destroyer_;
+  // Tasks use the raw pointer, because resetting the owner clears it before the last task has ended.
   Lane* lane_ = nullptr;
   std::unique_ptr<Lane> lane_owner_;
 };

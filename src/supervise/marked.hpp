@@ -13,13 +13,13 @@
 
 namespace pawl::supervise {
 
-/// A template that is read as YAML or JSON before its values are put in, so that no value is taken for
-/// syntax: a mark stands in place of each expression. A value; const use is safe concurrently.
+/// A template that is parsed as YAML or JSON before its values are inserted, so that no value is taken for
+/// syntax: a mark replaces each expression until then. A value; const use is safe concurrently.
 class MarkedTemplate {
  public:
   struct Expression {
-    std::string written;      ///< with its braces
-    std::size_t opening = 0;  ///< where it begins in the template
+    std::string written;      ///< including the braces
+    std::size_t opening = 0;  ///< its offset in the template
     bool is_internal = false;
     std::string text{};
     bool is_text = true;           ///< otherwise `text` is JSON
@@ -32,23 +32,23 @@ class MarkedTemplate {
 
   MarkedTemplate(std::string_view text, const Variables& variables, const InternalVariables& internal);
 
-  /// Up to the first that is none.
+  /// All expressions before the first invalid one.
   const std::vector<Expression>& expressions() const { return expressions_; }
-  /// Why the template cannot be read to its end; what `render` says.
+  /// The syntax error of the template, as `render` reports it.
   const std::optional<Error>& mistake() const { return mistake_; }
-  /// Has as many lines as the template.
+  /// The template with marks; has as many lines as the template.
   const std::string& text() const { return text_; }
 
-  /// What was read from `text`, with the values. The members of the root that are named in `templates` are
-  /// templates of somebody else's: they get their expressions back. Errors: the mistake, the error of the
-  /// first expression elsewhere (also in a comment), that of the first quoted variable in such a member, then
-  /// that of `read`.
+  /// Replaces the marks in `read`, which was parsed from `text`, by values. Members of the root that
+  /// `templates` names are templates of another worker: their marks become expressions again. Errors: the
+  /// syntax error, the error of the first other expression (also in a comment), that of the first quoted
+  /// variable in such a member, then that of `read`.
   Result<ConfigDocument> fill(Result<ConfigDocument> read, const std::vector<std::string>& templates) const;
 
-  /// The expressions that stand in these members alone.
+  /// The expressions that occur only in these members.
   Indices elsewhere(std::string_view json, const std::vector<std::string>& templates) const;
 
-  /// Whether a value that only the running program knows is filled in outside of these members.
+  /// Whether an internal variable is used outside of these members.
   bool uses_internal(const Indices& elsewhere) const;
 
  private:
@@ -58,7 +58,7 @@ class MarkedTemplate {
   std::string text_{};
 };
 
-/// JSON whose expressions were replaced by marks: those outside of quotes become texts that say so.
+/// Quotes the marks of JSON that stand outside of strings, so that it can be parsed.
 std::string quote_marks(std::string_view text);
 
 }  // namespace pawl::supervise

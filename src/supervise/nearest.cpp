@@ -12,7 +12,7 @@
 namespace pawl {
 namespace {
 
-/// Longer names are compared as wholes only, so that a name costs little whatever its length.
+/// Longer names are compared for equality only, to bound the cost.
 constexpr std::size_t kLongestName = 64;
 
 char lower_letter(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
@@ -23,8 +23,7 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-/// How many letters must be changed, added, removed or swapped with their neighbour, where letters may come
-/// between the two afterwards (Damerau and Levenshtein, unrestricted). Both at most `kLongestName` long.
+/// The unrestricted Damerau-Levenshtein distance. Both names are at most `kLongestName` long.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::array<std::array<std::size_t, kLongestName + 2>, kLongestName + 2> least;
   const std::size_t beyond = a.size() + b.size();
@@ -35,9 +34,9 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   }
   for (std::size_t j = 0; j <= b.size(); ++j) least[1][j + 1] = j;
 
-  std::array<std::size_t, 256> row_of{};  // where a letter of b was last seen in a, from 1
+  std::array<std::size_t, 256> row_of{};  // the last position of a letter of b in a, from 1
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t column = 0;  // where the letter a[i] was last seen in b, from 1
+    std::size_t column = 0;  // the last position of a[i] in b, from 1
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const bool same = a[i - 1] == b[j - 1];
       const auto row = row_of[static_cast<std::uint8_t>(b[j - 1])];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collecting observations, and what happens when none comes.
+// Collecting observations, and what follows if none comes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,77 +9,74 @@
 
 namespace pawl {
 
-/// Begins a collection where one is due.
+using Collection = supervise::Freshness::Collection;
+
+/// Queues a collection if one is due.
 void SupervisorCore::observe(Node& node) {
-  if (node.gone || node.sight.collecting || !node.desired || node.sight.next > runtime_.instant()) return;
-  // The instance that is built afresh after the last attempt has one more.
-  if (node.gave_up && !collectors_->may_begin(node, options_.collector_restarts + 2)) {
-    node.sight.next = runtime_.instant() + options_.observe_every;
+  if (node.is_removed() || node.freshness.is_collecting() || !node.desired ||
+      node.freshness.next > runtime_.instant())
+    return;
+  // The incarnation that follows the last attempt gets one more.
+  if (node.gave_up_collecting && !collectors_->may_start(node, options_.collector_restarts + 2)) {
+    node.freshness.next = runtime_.instant() + options_.observe_every;
     return;
   }
-  node.sight.collecting = true;
-  node.sight.begun = false;
-  node.sight.late = false;
-  node.sight.asked = node.sight.began = runtime_.instant();
-  node.sight.ticket = last_ticket_ = collectors_->add(node.shared_from_this(), node.hands, node.slow);
+  node.freshness.collection = Collection::queued;
+  node.freshness.asked = node.freshness.began = runtime_.instant();
+  node.freshness.ticket = last_ticket_ = collectors_->add(node.shared_from_this(), node.tools, node.slow);
 }
 
-/// Whether the collection that was asked for has not begun, because others are before it. That is no fault
-/// of the worker: it becomes stale by that, and nothing else.
-bool SupervisorCore::stands_in_line(Node& node) {
-  auto& sight = node.sight;
-  if (!sight.collecting || sight.begun) return false;
-  const auto begun = collectors_->begun_at(sight.ticket);
-  if (!begun) {
-    sight.began = runtime_.instant();  // it is looked again later
-    return true;
-  }
-  sight.begun = true;
-  sight.began = *begun;
-  sight.waited += *begun - sight.asked;
-  return false;
+/// Finds out whether the collection has left the queue of the pool.
+void SupervisorCore::update_queued(Node& node) {
+  auto& freshness = node.freshness;
+  if (freshness.collection != Collection::queued) return;
+  const auto started = collectors_->started_at(freshness.ticket);
+  freshness.began = started.value_or(runtime_.instant());
+  if (!started) return;
+  freshness.collection = Collection::running;
+  freshness.waited += *started - freshness.asked;
 }
 
-void SupervisorCore::take_collected() {
+void SupervisorCore::take_observations() {
   if (stopped_) return;
-  for (auto& one : collectors_->take()) collected(std::move(one));
+  for (auto& one : collectors_->take()) collection_ended(std::move(one));
 }
 
-void SupervisorCore::collected(supervise::Collected one) {
+void SupervisorCore::collection_ended(supervise::CollectionResult one) {
   auto& node = *one.node;
-  auto& sight = node.sight;
-  if (node.gone || !sight.collecting || sight.ticket != one.ticket) return;  // given up meanwhile
-  sight.collecting = false;
-  if (!sight.begun) sight.waited += one.began - sight.asked;
+  auto& freshness = node.freshness;
+  if (node.is_removed() || !freshness.is_collecting() || freshness.ticket != one.ticket)
+    return;  // abandoned meanwhile
+  if (std::exchange(freshness.collection, Collection::none) == Collection::queued)
+    freshness.waited += one.began - freshness.asked;
   node.slow = one.ended - one.began >= options_.observe_timeout / 4;
   ++stats_.collections;
   const auto now = runtime_.instant();
   const auto every = node.type->observe_every.value_or(options_.observe_every);
-  // From when it was due, not from when it began: otherwise each would come a little later than the one
-  // before.
-  sight.next = sight.again ? now : std::max(sight.next + every, now);
-  sight.again = false;
-  if (!one.seen) {
+  // From when it was due, not from when it began: otherwise the interval would grow with each one.
+  freshness.next = freshness.again ? now : std::max(freshness.next + every, now);
+  freshness.again = false;
+  if (!one.observation) {
     ++stats_.collections_failed;
-    if (one.seen.error().code() == Code::worker_threw) ++stats_.exceptions;
-    sight.error = supervise::as_utf8(one.seen.error().to_string());
-    log_once_in_a_while(node, "a worker could not be observed", one.seen.error());
+    if (one.observation.error().code() == Code::worker_threw) ++stats_.exceptions;
+    freshness.error = supervise::as_utf8(one.observation.error().to_string());
+    log_throttled(node, "a worker could not be observed", one.observation.error());
     observe(node);
     return schedule(node);
   }
-  sight.seen = now;
-  sight.seen_ticket = one.ticket;
-  sight.restarts = 0;
-  sight.waited = {};
-  sight.error.clear();
+  freshness.seen = now;
+  freshness.seen_ticket = one.ticket;
+  freshness.restarts = 0;
+  freshness.waited = {};
+  freshness.error.clear();
   node.moves = 0;
-  const bool is_new = !node.data->observed || node.data->observed->text != one.seen->text;
-  node.unsaved = is_new ? std::optional(std::move(one.seen->text)) : std::nullopt;
+  const bool is_new = !node.data->observed || node.data->observed->text != one.observation->text;
+  node.unsaved = is_new ? std::optional(std::move(one.observation->text)) : std::nullopt;
   const bool first = !node.observed;
-  node.observed = std::move(one.seen->value);
+  node.observed = std::move(one.observation->value);
   observe(node);
   const bool waits = node.acted || node.health != Health::good;
-  // Also where nothing is decided now: at rest, or while an action runs.
+  // Also if no decision follows: at rest, or while an action runs.
   if (node.health == Health::unobserved || node.health == Health::stale || node.health == Health::lost)
     set_health(node, node.config_error ? Health::config_error : Health::good);
   if (is_new || first || waits) {
@@ -89,56 +86,36 @@ void SupervisorCore::collected(supervise::Collected one) {
   }
 }
 
-/// Between two attempts at collecting anew.
-Duration SupervisorCore::collector_pause(const Node& node) const {
-  return std::chrono::seconds(2) * (node.sight.restarts + 1);
+void SupervisorCore::stop_collection(Node& node) {
+  auto& freshness = node.freshness;
+  freshness.collection = Collection::late;
+  ++stats_.collections_failed;
+  freshness.error =
+      fmt::format("collecting took longer than {} ms",
+                  std::chrono::duration_cast<std::chrono::milliseconds>(options_.observe_timeout).count());
+  collectors_->ask_to_stop(freshness.ticket);
 }
 
-/// The ladder of freshness: a collection out of time is asked to stop, one that is lost is begun anew, and a
-/// worker that cannot be observed for long is built afresh.
-void SupervisorCore::watch_sight(Node& node) {
-  auto& sight = node.sight;
-  if (!node.desired) return;
-  const auto now = runtime_.instant();
-  if (stands_in_line(node)) {
-    if (node.health == Health::good && sight.seen) may_decide(node, false);
-    return;
-  }
-  if (sight.collecting && !sight.late && now - sight.began >= options_.observe_timeout) {
-    sight.late = true;
-    ++stats_.collections_failed;
-    sight.error =
-        fmt::format("collecting took longer than {} ms",
-                    std::chrono::duration_cast<std::chrono::milliseconds>(options_.observe_timeout).count());
-    collectors_->ask_to_stop(sight.ticket);
-  }
-  const auto every = node.type->observe_every.value_or(options_.observe_every);
-  const auto age = now - sight.seen.value_or(sight.since) - sight.waited;
-  if (age < std::max(options_.lost_after, 3 * every + options_.observe_timeout)) {
-    if (node.health == Health::good && node.sight.seen) may_decide(node, false);
-    return;
-  }
-  set_health(node, Health::lost);
-  if (sight.restarts > 0 && now - sight.last_restart < collector_pause(node)) return;
-  if (sight.restarts >= options_.collector_restarts) return escalate(node);
-  ++sight.restarts;
+void SupervisorCore::restart_collecting(Node& node) {
+  auto& freshness = node.freshness;
+  ++freshness.restarts;
   ++stats_.collector_restarts;
-  sight.last_restart = now;
-  options_.log.warn("collecting is begun anew",
-                    {{"worker", node.identity->path}, {"restart", sight.restarts}});
+  freshness.last_restart = runtime_.instant();
+  options_.log.warn("collecting is restarted",
+                    {{"worker", node.identity->path}, {"restart", freshness.restarts}});
   give_up_collecting(node);
-  sight.collecting = false;
-  sight.next = now;
+  freshness.collection = Collection::none;
+  freshness.next = runtime_.instant();
 }
 
-void SupervisorCore::escalate(Node& node) {
-  if (node.committing || node.data->restart) return;
-  node.sight.last_restart =
-      runtime_.instant();  // where it is refused, it is tried again after the same pause
+void SupervisorCore::restart_unobserved(Node& node) {
+  if (node.is_committing()) return;
+  // If the event is refused, the next attempt follows after the same pause.
+  node.freshness.last_restart = runtime_.instant();
   const Error error(Code::not_observed,
-                    fmt::format("not observed although collecting was begun anew {} times; last error: {}",
-                                node.sight.restarts, node.sight.error));
-  log_once_in_a_while(node, "a worker is built afresh", error);
+                    fmt::format("not observed although collecting was restarted {} times; last error: {}",
+                                node.freshness.restarts, node.freshness.error));
+  log_throttled(node, "a worker is restarted", error);
   commit(node, worker_event::RestartAsked{error.message()});
 }
 

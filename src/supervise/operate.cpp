@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people ask for and see.
+// The operations of `Supervisor`, called from any thread, and draining.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ Error unknown_worker(std::string_view path) {
 
 }  // namespace
 
-/// Sends an event from outside and takes the outcome in.
+/// Sends an event from outside and applies the outcome.
 Result<Instance> SupervisorCore::send_and_wait(std::string_view path, std::string_view event,
                                                Result<std::string> payload) {
   PAWL_TRY(auto text, std::move(payload));
@@ -73,13 +73,13 @@ Result<std::int64_t> SupervisorCore::apply(const TreeSpec& tree, std::optional<s
   auto sent = send_and_wait(kTopPath, type_name<worker_event::Desired>(), encode(desired));
   if (!sent && sent.error().code() == Code::guard_refused) {
     return fail(Code::desired_conflict,
-                fmt::format("the tree is not at version {} any more; read it again", *expected));
+                fmt::format("the tree has changed since version {}; read it again", *expected));
   }
   if (!sent) return fail(std::move(sent).error());
   return *expected + 1;
 }
 
-/// What is stored of the top, where whoever has changed it did not come to say so yet.
+/// Reads the stored top again: another thread may have changed it and not yet posted the outcome.
 Result<void> SupervisorCore::reread_top() {
   PAWL_TRY(const auto type, types_.find(supervise::Application::kType));
   PAWL_TRY(const auto stored, engine_->read(type->machine.name, kTopPath));
@@ -89,8 +89,8 @@ Result<void> SupervisorCore::reread_top() {
   });
 }
 
-/// Changes what is desired of the top, again where somebody else was faster: each time somebody has come
-/// further, so that many attempts are needed only where many people change it.
+/// Changes the desired state of the top, again after a conflict. Each conflict means that another change
+/// succeeded, so many attempts are needed only if many people change it at once.
 Result<std::int64_t> SupervisorCore::change_top(const std::function<Result<void>(TreeSpec&)>& change) {
   constexpr int kAttempts = 100;
   for (int attempt = 0;; ++attempt) {
@@ -127,11 +127,11 @@ WorkerView SupervisorCore::view(const Node& node) const {
                   .phase = node.phase(),
                   .reason = std::string(node.reason.text()),
                   .health = health_of(node),
-                  .intent = intent_of(node),
+                  .intent = supervise::intent_of(node, drain_.has_value()),
                   .desired_version = node.data->desired_version,
                   .spec = node.data->spec,
                   .in_state = now - node.entered,
-                  .collector_restarts = node.sight.restarts,
+                  .collector_restarts = node.freshness.restarts,
                   .incarnation = node.data->incarnation,
                   .transitions = node.transitions,
                   .restarting = node.data->restart.has_value(),
@@ -140,8 +140,8 @@ WorkerView SupervisorCore::view(const Node& node) const {
     made.problem = node.config_error->to_string();
   } else if (node.breaker && node.breaker->probe_at) {
     made.problem = node.breaker->error;
-  } else if (!node.sight.error.empty()) {
-    made.problem = node.sight.error;
+  } else if (!node.freshness.error.empty()) {
+    made.problem = node.freshness.error;
   } else if (node.data->trouble) {
     made.problem = node.data->trouble->error;
   }
@@ -149,7 +149,7 @@ WorkerView SupervisorCore::view(const Node& node) const {
     if (auto text = node.type->show_desired(node.desired.get())) made.desired = Json{*std::move(text)};
   }
   if (node.data->observed) made.observed = *node.data->observed;
-  if (node.sight.seen) made.observed_ago = now - *node.sight.seen;
+  if (node.freshness.seen) made.observed_ago = now - *node.freshness.seen;
   if (node.data->order) made.action = node.data->order->action;
   if (node.data->trouble) {
     made.failures = node.data->trouble->failures;
@@ -169,7 +169,7 @@ Result<WorkerView> SupervisorCore::show(std::string_view path) {
   return found;
 }
 
-/// In memory they have no order, because whoever goes is replaced by the last.
+/// Sorted here, because in memory the last child takes the place of a removed one.
 std::vector<const SupervisorCore::Node*> SupervisorCore::children_by_path(const Node& node) {
   std::vector<const Node*> found;
   found.reserve(node.children.size());
@@ -179,7 +179,7 @@ std::vector<const SupervisorCore::Node*> SupervisorCore::children_by_path(const 
   return found;
 }
 
-/// Not by recursion: a tree may be deep.
+/// Not recursive: a tree may be deep.
 std::vector<const SupervisorCore::Node*> SupervisorCore::in_order() const {
   std::vector<const Node*> found;
   found.reserve(all_.size());
@@ -275,7 +275,8 @@ DrainReport SupervisorCore::drain(Duration base) {
   return slot->report;
 }
 
-/// Ends the drain when all rest, or its time is over. The top itself needs not rest: it is the program.
+/// Ends the drain when all workers rest or its time is over. The top stands for the program and need not
+/// rest.
 void SupervisorCore::continue_drain() {
   if (!drain_ || !drain_->done) return;
   DrainReport report;
@@ -288,7 +289,7 @@ void SupervisorCore::continue_drain() {
   std::ranges::sort(report.cut);
   report.clean = report.cut.empty();
   if (!report.clean) {
-    options_.log.warn("workers did not come to rest in time",
+    options_.log.warn("workers did not stop in time",
                       {{"worker", report.cut.front()}, {"workers", report.cut.size()}});
   }
   std::exchange(drain_->done, {})(std::move(report));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the events of a worker's machine make of its data.
+// How the events of a worker's machine change its data.
 #include "pawl/detail/worker_machine.hpp"
 
 namespace pawl::detail {
 
 namespace {
 
-/// What an action's work is called with; everything it needs is in the worker.
+/// The empty payload of an action's work; everything it needs is in the worker.
 struct Begin {};
 
 }  // namespace
@@ -65,7 +65,7 @@ void apply(WorkerData& data, const worker_event::RestartAsked& event, Effects&) 
   data.restart = event.reason;
 }
 
-/// Nothing of the instance before is left: not its observation, which would be taken for this one's.
+/// Drops everything of the former incarnation, and its observation, which must not count for the new one.
 void apply(WorkerData& data, const worker_event::Restarted& event, Effects& effects) {
   if (data.order) effects.cancel_work(data.order->action);
   data.reason = event.reason;

@@ -31,7 +31,7 @@ std::string listed_names(const std::vector<std::string>& names) {
   return list;
 }
 
-/// What is not an object has no members.
+/// No-op unless the value is an object.
 void open_members(ScopeNode& node) {
   if (std::exchange(node.opened, true) || node.value.kind() != JsonKind::object) return;
   node.members.reserve(node.value.size());
@@ -105,10 +105,9 @@ Result<Scope::Value> Scope::stored_value(const std::map<std::string, Json>& stor
     auto document = parse_value(found->second);
     if (!document) {
       const auto key = beginning_of(path, at + 1);
-      return fail(
-          Code::spec_invalid,
-          fmt::format("the value of .{} cannot be read as JSON: {}", shown(key), document.error().message()),
-          {{"key", key}});
+      return fail(Code::spec_invalid,
+                  fmt::format("the value of .{} is not JSON: {}", shown(key), document.error().message()),
+                  {{"key", key}});
     }
     const auto value = document->root();
     root = roots.emplace(found->first, Root{*std::move(document), {found->first, value}}).first;

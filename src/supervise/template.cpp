@@ -111,11 +111,11 @@ class ExpressionReader {
     const auto closing = after.substr(std::min(after.find_first_not_of(" \t"), after.size()));
     if (closing.starts_with(kClosing) || after.starts_with('.')) {
       return not_an_expression(
-          fmt::format("a variable begins with a dot; write {{{{ .{} }}}}", shown(word())));
+          fmt::format("a variable starts with a dot; write {{{{ .{} }}}}", shown(word())));
     }
-    return not_an_expression(
-        fmt::format("\"{}\" is not known: there are no functions, conditions or loops; write {{{{ .NAME }}}}",
-                    shown(name)));
+    return not_an_expression(fmt::format(
+        "\"{}\" is unknown: templates have no functions, conditions or loops; write {{{{ .NAME }}}}",
+        shown(name)));
   }
 
   Result<Expression> read_variable() {
@@ -125,16 +125,17 @@ class ExpressionReader {
       const auto length = supervise::name_length(rest_);
       if (length == 0) {
         return not_an_expression(
-            "after a dot comes a name, which has letters, digits and '_', and no digit first; write {{ .NAME "
+            "a dot must be followed by a name of letters, digits and '_' that does not start with a digit; "
+            "write {{ .NAME "
             "}}");
       }
       variable.path.push_back(rest_.substr(0, length));
       rest_.remove_prefix(length);
     }
     if (rest_.empty() || std::string_view(" \t\r\n}").contains(rest_.front())) return variable;
-    return not_an_expression(fmt::format(
-        "the name .{} goes on with \"{}\"; write {{{{ .NAME }}}} with letters, digits and '_' only",
-        shown(supervise::joined_path(variable.path)), shown(word())));
+    return not_an_expression(
+        fmt::format("unexpected \"{1}\" after .{0}; write a name of letters, digits and '_'",
+                    shown(supervise::joined_path(variable.path)), shown(word())));
   }
 
   Result<Expression> read_quoted() {
@@ -151,7 +152,7 @@ class ExpressionReader {
       const auto escape = std::string_view("\"\\nt").find(rest_.empty() ? '\0' : rest_.front());
       if (escape == std::string_view::npos) {
         return not_an_expression(
-            fmt::format("\"\\{}\" is not known in a quoted text; write \\\", \\\\, \\n or \\t",
+            fmt::format("\"\\{}\" is not an escape of a quoted text; write \\\", \\\\, \\n or \\t",
                         shown(rest_.substr(0, 1))));
       }
       text.quoted += "\"\\\n\t"[escape];
@@ -166,7 +167,7 @@ class ExpressionReader {
 
 Error too_large_result() {
   return {Code::too_large,
-          fmt::format("here the result grows beyond {} bytes; use fewer or shorter values", kTemplateBytes),
+          fmt::format("the result exceeds {} bytes here; use fewer or shorter values", kTemplateBytes),
           {{"limit", std::to_string(kTemplateBytes)}}};
 }
 
@@ -232,14 +233,14 @@ Result<std::string> render(std::string_view text, const Variables& variables,
   return out;
 }
 
-// A template that is read before its values are put in.
+// A template that is parsed before its values are inserted.
 
 namespace {
 
-/// A character for private use, which means nothing in YAML and JSON: a mark is a number between two of it. A
-/// text that begins with two stands without quotes, and ends with a third.
+/// A private-use character without meaning in YAML and JSON. A mark is a number between two of it; an
+/// unquoted scalar is enclosed in another pair.
 constexpr std::string_view kMark = "\uE0F0";
-/// A document of values may be larger than its template.
+/// A document with values may be larger than its template.
 constexpr JsonLimits kLimits{.depth = 64, .bytes = std::size_t{64} << 20};
 
 }  // namespace
@@ -298,14 +299,14 @@ MarkedTemplate::MarkedTemplate(std::string_view text, const Variables& variables
     mistake_ = std::move(walked).error();
   } else if (text.contains(kMark)) {
     mistake_ = Error(Code::template_invalid,
-                     "the character U+E0F0 cannot stand in a configuration; put it into a variable");
+                     "a configuration must not contain the character U+E0F0; put it into a variable");
   }
 }
 
-/// Writes what was read once more, with values in place of the marks.
+/// Copies a document with values in place of the marks.
 class MarkedTemplate::Filler {
  public:
-  /// What stands for the marks inside of a template of somebody else's.
+  /// What replaces a mark: values, or in a template of another worker its expression.
   enum class Use : std::uint8_t { values, expressions };
 
   Filler(const std::vector<Expression>& expressions, const std::vector<std::string>& templates)
@@ -374,7 +375,7 @@ class MarkedTemplate::Filler {
     all_values_ = true;
     const auto text = text_of(bare, use);
     const bool unquoted = bare.size() < marked.size() && use == Use::values;
-    // Without quotes a value keeps its type, and numbers that touch make a number.
+    // An unquoted value keeps its type; adjacent numbers form one number.
     if (unquoted && all_values_ && (bare == fmt::format("{0}{1}{0}", kMark, last_) || is_scalar(text))) {
       out_.splice(text);
     } else {
@@ -390,7 +391,7 @@ class MarkedTemplate::Filler {
            kind == JsonKind::null;
   }
 
-  /// Without what says that it is not quoted.
+  /// Strips the marks of an unquoted scalar.
   static std::string_view inside(std::string_view marked) {
     if (!marked.starts_with(kMark) || !marked.substr(kMark.size()).starts_with(kMark)) return marked;
     return marked.substr(kMark.size(), marked.size() - 2 * kMark.size());

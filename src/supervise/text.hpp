@@ -9,7 +9,7 @@
 
 namespace pawl::supervise {
 
-/// What a worker says, fit to be stored: each byte that is not UTF-8 is replaced by U+FFFD.
+/// Replaces each byte that is not UTF-8 by U+FFFD, so that a worker's text can be stored.
 inline std::string as_utf8(std::string_view text) {
   if (is_utf8(text)) return std::string(text);
   std::string made;

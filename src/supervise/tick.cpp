@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When which worker is looked at.
+// Deadlines: when each worker is evaluated.
 #include <algorithm>
 
 #include "supervise/core.hpp"
@@ -23,7 +23,7 @@ void SupervisorCore::tick() {
   arm();
 }
 
-/// Sets the timer for what is due next.
+/// Sets the timer for the next deadline.
 void SupervisorCore::arm() {
   auto next = wheel_.next();
   const auto now = (runtime_.instant() - start_) / options_.tick;
@@ -36,9 +36,10 @@ void SupervisorCore::arm() {
   timer_ = lane_->after(delay, [this] { tick(); });
 }
 
-/// Something is due: an observation, a limit, a decision that was put off.
+/// Serves a deadline: a collection, a time limit or a postponed decision.
 void SupervisorCore::service(Node& node) {
-  watch_sight(node);
+  update_queued(node);
+  if (node.desired) execute(node, supervise::check_freshness(node, context()));
   observe(node);
   const bool reconciles = has_to_reconcile(node);
   const bool decides = (node.again && *node.again <= runtime_.instant()) ||
@@ -52,35 +53,11 @@ void SupervisorCore::service(Node& node) {
   }
 }
 
-/// When the worker's sight has to be looked at: for the next collection, or because one does not come.
-Instant SupervisorCore::sight_due(const Node& node) const {
-  const auto& sight = node.sight;
-  const auto now = runtime_.instant();
-  const auto every = node.type->observe_every.value_or(options_.observe_every);
-  auto due = sight.collecting ? sight.began + options_.observe_timeout : sight.next;
-  if (sight.collecting && sight.late) due = Instant::max();
-  const auto from = sight.seen.value_or(sight.since);
-  const auto stale = from + std::max(options_.stale_after, 2 * every + options_.observe_timeout);
-  const auto lost = from + sight.waited + std::max(options_.lost_after, 3 * every + options_.observe_timeout);
-  if (now < stale) return std::min(due, stale);
-  if (sight.collecting && !sight.begun) return due;
-  if (now < lost) return std::min(due, lost);
-  return std::min(due, sight.last_restart + collector_pause(node));
-}
-
-/// The next time at which something is due by itself.
+/// Sets the next deadline of a worker.
 void SupervisorCore::schedule(Node& node) {
-  if (node.gone) return;
-  auto due = node.desired ? sight_due(node) : Instant::max();
-  auto sooner = [&due](std::optional<Instant> at) {
-    if (at) due = std::min(due, *at);
-  };
-  sooner(node.again);
-  if (!node.reconciled && has_to_reconcile(node)) sooner(runtime_.instant());
-  if (node.data->restart) sooner(node.restart_by);
-  for (const auto& [_, birth] : node.births) {
-    if (!birth.under_way && !birth.retired && birth.failures > 0) sooner(birth.not_before);
-  }
+  if (node.is_removed()) return;
+  auto due = supervise::next_deadline(node, context());
+  if (!node.reconciled && has_to_reconcile(node)) due = std::min(due, runtime_.instant());
   if (due == Instant::max()) return wheel_.remove(node);
   const auto tick = (runtime_.instant() - start_) / options_.tick;
   wheel_.set(node, std::max(tick_of(due), tick + 1));

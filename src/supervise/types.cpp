@@ -12,14 +12,14 @@
 namespace pawl {
 
 Error detail::error_of_thrown(std::string_view worker, std::string_view function) {
-  std::string what = "something that is no std::exception";
+  std::string what = "an object that is not a std::exception";
   try {
     throw;
   } catch (const sim::Crashed&) {
     throw;
   } catch (const std::exception& thrown) {
     what = supervise::as_utf8(thrown.what());
-  } catch (...) {  // NOLINT(bugprone-empty-catch): there is nothing to be learned of it
+  } catch (...) {  // NOLINT(bugprone-empty-catch): it carries no text
   }
   return {Code::worker_threw,
           fmt::format("{}: {} threw: {}", worker, function, what),
@@ -41,7 +41,7 @@ Result<std::size_t> WorkerType::find_state(std::string_view text) const {
 WorkerTypes& WorkerTypes::add(WorkerType type) {
   if (type.actions.size() > WorkerType::kActionsMax) {
     problems_.emplace_back(Code::spec_invalid,
-                           fmt::format("the worker type \"{}\" has {} actions; at most {} are possible",
+                           fmt::format("the worker type \"{}\" has {} actions; at most {} are allowed",
                                        type.name, type.actions.size(), WorkerType::kActionsMax));
   }
   auto name = type.name;
@@ -49,7 +49,7 @@ WorkerTypes& WorkerTypes::add(WorkerType type) {
       types_.emplace(std::move(name), std::make_shared<const WorkerType>(std::move(type)));
   if (!added)
     problems_.emplace_back(Code::duplicate_machine,
-                           fmt::format("two worker types are called \"{}\"", place->first));
+                           fmt::format("two worker types are named \"{}\"", place->first));
   return *this;
 }
 

@@ -11,7 +11,7 @@
 namespace pawl {
 namespace {
 
-/// `prefix` is what a template writes in front of the name.
+/// `prefix` precedes the name in a template.
 Result<void> check_variable(std::string_view kind, std::string_view prefix, const std::string& name,
                             const Json& value) {
   const auto key = std::string(prefix) + shown(name);
@@ -21,10 +21,10 @@ Result<void> check_variable(std::string_view kind, std::string_view prefix, cons
   };
   if (name.empty() || supervise::name_length(name) != name.size()) {
     return refuse(
-        "has a name that no template can use; a name has letters, digits and '_', and no digit first");
+        "has an invalid name; a name consists of letters, digits and '_' and does not start with a digit");
   }
   if (const auto read = supervise::parse_value(value); !read) {
-    return refuse(fmt::format("has a value that cannot be read as JSON: {}; a text stands in quotation marks",
+    return refuse(fmt::format("has a value that is not JSON: {}; put quotation marks around a text",
                               read.error().message()));
   }
   return {};
@@ -33,11 +33,11 @@ Result<void> check_variable(std::string_view kind, std::string_view prefix, cons
 }  // namespace
 
 Variables inherit(const Variables& parent, const Variables& child) {
-  Variables seen = child;
-  // What is there already stays.
-  seen.user.insert(parent.user.begin(), parent.user.end());
-  seen.global.insert(parent.global.begin(), parent.global.end());
-  return seen;
+  Variables merged = child;
+  // `insert` keeps existing values.
+  merged.user.insert(parent.user.begin(), parent.user.end());
+  merged.global.insert(parent.global.begin(), parent.global.end());
+  return merged;
 }
 
 Result<void> validate(const Variables& variables) {
@@ -45,7 +45,7 @@ Result<void> validate(const Variables& variables) {
     if (!variables.user.contains(std::string(reserved))) continue;
     return fail(
         Code::spec_invalid,
-        fmt::format("a user variable cannot be called \"{0}\", because {{{{ .{0}.NAME }}}} means the {0} "
+        fmt::format("a user variable cannot be named \"{0}\", because {{{{ .{0}.NAME }}}} means the {0} "
                     "variables; give it another name",
                     reserved),
         {{"key", std::string(reserved)}});

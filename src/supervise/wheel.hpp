@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// When which worker has to be looked at: a wheel of slots, one per tick, with the nodes linked into them.
-/// Setting a deadline costs neither an allocation nor a search, however many workers there are.
+/// The deadlines of all workers: a timer wheel with a slot per tick and the nodes linked into the slots.
+/// Setting a deadline needs no allocation and no search, however many workers there are.
 
 #include <array>
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace pawl::supervise {
 
-/// What a node of the wheel derives from. Not copyable while it is linked.
+/// The base of what a wheel holds. Not copyable while it is linked.
 struct WheelLink {
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
   WheelLink* before = nullptr;
@@ -51,7 +51,7 @@ class Wheel {
     link.due = WheelLink::kNever;
   }
 
-  /// Takes everything that is due at or before this tick; `take` may set deadlines, later ones.
+  /// Unlinks and passes to `take` everything due at or before this tick; `take` may set later deadlines.
   template <class F>
   void advance(std::int64_t now, F take) {
     const auto rounds = static_cast<std::int64_t>(kSlots);
@@ -62,7 +62,7 @@ class Wheel {
         auto* next = link->after;
         if (link->due <= now) {
           remove(*link);
-          // What is taken may unlink others: begin again from the slot's start.
+          // `take` may unlink others: restart from the beginning of the slot.
           take(*link);
           next = slot.after;
         }
@@ -71,7 +71,7 @@ class Wheel {
     }
   }
 
-  /// The next tick at which something may be due, at most a round ahead; never where there is nothing.
+  /// The next tick at which something may be due, at most one round ahead; `kNever` if the wheel is empty.
   std::int64_t next() const {
     if (size_ == 0) return WheelLink::kNever;
     for (std::int64_t tick = last_ + 1; tick <= last_ + static_cast<std::int64_t>(kSlots); ++tick) {

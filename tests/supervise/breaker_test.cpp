@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exceptions in a worker's decisions: it is left alone, and nobody else is.
+// Exceptions in a worker's decisions: its decisions pause, and other workers go on.
 #include <gtest/gtest.h>
 
 #include "tests/supervise/lab.hpp"

@@ -123,6 +123,19 @@ TEST(ChildWorkers, OneThatIsWantedAgainWhileItGoesStaysOrComesBack) {
   }
 }
 
+TEST(ChildWorkers, ThoseOfAParentThatIsWantedAgainComeBack) {
+  LiftWorld world;
+  const TreeSpec tree{.children = {lift("p", R"({"children": 1})")}};
+  world.supervisor().apply(tree).value();
+  ASSERT_TRUE(world.comes_to("p/c1", "Up"));
+  world.site("p/c1").stuck = true;
+  world.supervisor().apply({}).value();
+  ASSERT_TRUE(world.comes_to("p/c1", "TryingToLower"));
+  world.supervisor().apply(tree).value();
+  world.site("p/c1").stuck = false;
+  EXPECT_TRUE(world.comes_to("p/c1", "Up"));
+}
+
 TEST(ChildWorkers, AWorkerMadeAgainUnderTheSamePathBeginsFresh) {
   LiftWorld world;
   world.supervisor().apply({.children = {lift("a", R"({"level": 5})")}}).value();

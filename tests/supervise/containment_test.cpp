@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever a worker says, throws or hands over: it is contained, said, and others are not concerned.
+// Whatever a worker returns or throws is contained and reported, and other workers go on.
 #include <gtest/gtest.h>
 
 #include "tests/supervise/lab.hpp"
@@ -25,7 +25,7 @@ TEST(Containment, WhatIsThrownNeedNotBeAnException) {
   world.supervisor().park("stop").value();
   world.kit.advance(30s);
   for (const auto* where : {"next", "derive", "children", "collect", "run", "stop"})
-    EXPECT_TRUE(world.show(where).problem.contains("something that is no std::exception"))
+    EXPECT_TRUE(world.show(where).problem.contains("an object that is not a std::exception"))
         << where << ": " << world.show(where).problem;
   EXPECT_EQ(world.kit.state("good"), "Up");
 }
@@ -94,7 +94,7 @@ TEST(Containment, MakingToolsMayThrowWhateverMakesThem) {
   });
   world.supervisor().apply({.children = {of_type("clumsy", "a"), lift("good")}}).value();
   world.kit.advance(5s);
-  EXPECT_TRUE(world.show("a").problem.contains("making its tools threw")) << world.show("a").problem;
+  EXPECT_TRUE(world.show("a").problem.contains("creating its tools threw")) << world.show("a").problem;
   EXPECT_EQ(world.kit.state("good"), "Up");
 }
 
@@ -133,8 +133,8 @@ TEST(Containment, AWorkerInAStateThatItsTypeDoesNotHaveIsLeftAloneAndNamed) {
   EXPECT_EQ(world.kit.state("good"), "Down");
   EXPECT_EQ(world.kit.engine().read("worker_lift", "p").value().version, stored.version);
   EXPECT_FALSE(
-      world.log.with("a worker is in a state that its type does not have, and is left alone").empty());
-  EXPECT_TRUE(world.log.with("a child could not be made").front().fields.at("error").contains("\"Up\""));
+      world.log.with("a worker is in a state that its type does not have; it is not supervised").empty());
+  EXPECT_TRUE(world.log.with("a child could not be created").front().fields.at("error").contains("\"Up\""));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ std::string three_levels(int level) {
       level, mapping, quoted);
 }
 
-/// One run: a tree of three levels is made, its leaf parked, its top changed, its middle built afresh, one
+/// One run: a tree of three levels is made, its leaf parked, its top changed, its middle restarted, one
 /// worker gets another type, one is removed with its child, and the leaf runs again. A call whose success was
 /// seen is not repeated: what it asked for must survive by itself.
 class CrashedRun {
@@ -82,7 +82,7 @@ class CrashedRun {
       };
     };
     const auto removed = lift("r", R"({"children": 1})");
-    const auto afresh = [&]() -> Result<void> {
+    const auto restart = [&]() -> Result<void> {
       const auto now = world_.show("p/c1");
       if (now.restarting || now.incarnation > 1) return {};  // it was cut off after it was durable
       return supervisor.restart("p/c1", "somebody asked");
@@ -99,7 +99,7 @@ class CrashedRun {
     PAWL_CHECK(step(number++, reach("a parked leaf", is("p/c1/c1", "Down"))));
     PAWL_CHECK(step(number++, apply({lift("p", three_levels(2)), lift("q"), removed})));
     PAWL_CHECK(step(number++, reach("another level", [this] { return world_.site("p").level == 2; })));
-    PAWL_CHECK(step(number++, afresh));
+    PAWL_CHECK(step(number++, restart));
     PAWL_CHECK(
         step(number++, reach("a fresh middle", [this] { return world_.show("p/c1").incarnation == 2; })));
     PAWL_CHECK(step(number++, apply({lift("p", three_levels(2)), crane, removed})));

@@ -61,7 +61,7 @@ TEST(Drain, AWorkerThatDoesNotStopIsCutAtTheBudgetOfItsLevels) {
   const auto report = world.supervisor().drain(5s);
   EXPECT_FALSE(report.clean);
   EXPECT_EQ(report.cut, std::vector<std::string>{"p/c2"});
-  const auto warned = world.log.with("workers did not come to rest in time");
+  const auto warned = world.log.with("workers did not stop in time");
   ASSERT_EQ(warned.size(), 1U);
   EXPECT_EQ(warned.front().level, LogLevel::warn);
   EXPECT_EQ(warned.front().fields.at("worker"), "p/c2");

@@ -270,7 +270,7 @@ inline ChildSpec lift(std::string name, std::string config = "{}") {
   return {.name = std::move(name), .worker_type = "lift", .user_spec = {.config = std::move(config)}};
 }
 
-/// Without chance in it, so that times can be told.
+/// Without jitter_seed in it, so that times can be told.
 inline SupervisorKitOptions exact() {
   SupervisorKitOptions options;
   options.supervisor.backoff.jitter = Jitter::none;

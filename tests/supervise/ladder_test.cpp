@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ladder of freshness: pause at 10 s, collect anew at 20 s, build afresh after three times.
+// Missing observations: decisions pause at 10 s, collecting restarts at 20 s, the worker after three times.
 #include <gtest/gtest.h>
 
 #include "tests/supervise/lab.hpp"
@@ -47,7 +47,7 @@ TEST(Ladder, OptionsThatContradictEachOtherAreRefusedByName) {
   expect_refused([](auto& options) { options.stale_after = -1s; }, "stale_after");
   expect_refused([](auto& options) { options.stale_after = 20s; }, "lost_after");
   expect_refused([](auto& options) { options.collector_restarts = 0; }, "collector_restarts");
-  expect_refused([](auto& options) { options.collectors = 0; }, "pool");
+  expect_refused([](auto& options) { options.collectors = 0; }, "collectors");
   expect_refused([](auto& options) { options.backoff.factor = 0.5; }, "backoff");
 }
 
@@ -93,7 +93,7 @@ TEST(Ladder, DecisionsPauseTenSecondsAfterTheLastObservation) {
   EXPECT_EQ(world.show("a").collector_restarts, 0U);
 }
 
-TEST(Ladder, CollectingIsBegunAnewAfterTwentySecondsThreeTimesWithGrowingPauses) {
+TEST(Ladder, CollectingIsRestartedAfterTwentySecondsThreeTimesWithGrowingPauses) {
   LiftWorld world;
   world.supervisor().apply({.children = {lift("a")}}).value();
   ASSERT_TRUE(world.comes_to("a", "Up"));
@@ -105,11 +105,11 @@ TEST(Ladder, CollectingIsBegunAnewAfterTwentySecondsThreeTimesWithGrowingPauses)
   EXPECT_EQ(world.show("a").health, Health::lost);
   const auto second = world.time_until([&] { return world.show("a").collector_restarts == 2; });
   const auto third = world.time_until([&] { return world.show("a").collector_restarts == 3; });
-  const auto afresh = world.time_until([&] { return world.show("a").restarting; });
-  ASSERT_TRUE(second && third && afresh);
+  const auto restarting = world.time_until([&] { return world.show("a").restarting; });
+  ASSERT_TRUE(second && third && restarting);
   EXPECT_NEAR(std::chrono::duration<double>(*second).count(), 4.0, 0.2);
   EXPECT_NEAR(std::chrono::duration<double>(*third).count(), 6.0, 0.2);
-  EXPECT_NEAR(std::chrono::duration<double>(*afresh).count(), 8.0, 0.2);
+  EXPECT_NEAR(std::chrono::duration<double>(*restarting).count(), 8.0, 0.2);
   EXPECT_LE(world.show("a").collector_restarts, 3U);
 }
 

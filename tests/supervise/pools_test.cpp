@@ -17,7 +17,7 @@ TEST(CollectingPool, AWorkerWhoseCollectionStandsInLineBecomesStaleAndNothingEls
   for (int i = 0; i < 12; ++i) tree.children.push_back(lift("w" + std::to_string(i)));
   world.supervisor().apply(tree).value();
   for (int i = 0; i < 12; ++i) ASSERT_TRUE(world.comes_to("w" + std::to_string(i), "Up"));
-  // Each has its turn every 36 seconds: long after collecting would be begun anew.
+  // Each has its turn every 36 seconds: long after collecting would be restarted.
   for (int i = 0; i < 12; ++i) world.site("w" + std::to_string(i)).look_takes = 3s;
   bool stale = false;
   for (int second = 0; second < 600; ++second) {
@@ -111,7 +111,7 @@ TEST(CollectingPool, ToolsWhoseMakingHangsHoldOneThreadAndAreMadeAnew) {
   EXPECT_EQ(world.show("a").incarnation, 2U);
 }
 
-TEST(Disposal, ToolsThatAreSlowToGoHoldUpNoCollection) {
+TEST(ToolDestroyer, ToolsThatAreSlowToGoHoldUpNoCollection) {
   SupervisorKitOptions options;
   options.supervisor.collectors = 1;
   LiftWorld world(options, [](WorkerTypes& types, Lab& lab, Runtime& runtime) {

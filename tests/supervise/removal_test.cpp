@@ -92,7 +92,7 @@ TEST(EndOfStopping, ADrainedWorkerThatSaysRemoveIsThereAfterTheNextStart) {
   EXPECT_TRUE(world.kit.wait_until([&] { return *world.pitched; }));
 }
 
-TEST(EndOfStopping, ARestartedWorkerThatSaysRemoveIsBuiltAfresh) {
+TEST(EndOfStopping, ARestartedWorkerThatSaysRemoveBeginsANewIncarnation) {
   TentWorld world;
   ASSERT_TRUE(world.stands);
   world.kit.supervisor().restart("t", "somebody asked").value();
@@ -224,7 +224,7 @@ TEST(Adoption, AnotherWorkerUnderTheSamePathIsAnErrorThatNamesBoth) {
   make_by_hand(world, "p/c1", {.name = "stranger", .type = "lift", .parent = "elsewhere"});
   world.supervisor().apply({.children = {lift("p", R"({"children": 1})")}}).value();
   ASSERT_TRUE(world.comes_to("p", "Up"));
-  const auto lines = world.log.with("a child could not be made");
+  const auto lines = world.log.with("a child could not be created");
   ASSERT_FALSE(lines.empty());
   for (const auto* part : {"stranger", "elsewhere", "\"c1\"", "\"p\""})
     EXPECT_TRUE(lines.front().fields.at("error").contains(part)) << lines.front().fields.at("error");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker is built afresh: it stops in order, or after 30 s without; then a new instance begins.
+// A worker restarts: it stops in order, or after 30 s without its stop path; then a new incarnation begins.
 #include <gtest/gtest.h>
 
 #include "tests/supervise/lab.hpp"

@@ -57,7 +57,7 @@ TEST(Scenario, Failing) {
   EXPECT_EQ(world.kit.state("three"), "Connected");
   EXPECT_GE(world.outside.links["always"].attempts.size(), 3U);
   EXPECT_FALSE(world.has_moved("always", "Connected"));
-  // The third one was built afresh, and counts from one again.
+  // The third one was restarted, and counts from one again.
   EXPECT_GE(world.show("restarts").incarnation, 2U);
   const auto moves = world.kit.moves("restarts");
   const std::vector<std::string> expected{"TryingToConnect", "TryingToStop", "Stopped", "TryingToConnect"};

@@ -125,7 +125,7 @@ TEST(Supervisor, ActionsThatHangDoNotKeepOthersFromTheirs) {
   tree.children.push_back(pump("good"));
   kit.supervisor().apply(tree).value();
   kit.advance(2s);
-  EXPECT_FALSE(plant.motors["good"].turning) << "all hands are busy";
+  EXPECT_FALSE(plant.motors["good"].turning) << "all threads are busy";
   EXPECT_TRUE(kit.wait_for("good", "Running"));
   repaired.open();
   EXPECT_TRUE(kit.wait_for("bad-0", "Running"));

@@ -140,7 +140,7 @@ TEST(Template, AQuotedTextStandsForItself) {
 TEST(Template, AQuotedTextHasFourEscapes) {
   EXPECT_EQ(rendered(R"({{ "\"\\\n\t" }})"), "\"\\\n\t");
   for (const auto* text : {R"({{ "\r" }})", R"({{ "\u0041" }})", R"({{ "\'" }})", R"({{ "\)"})
-    expect_invalid(text, "is not known in a quoted text");
+    expect_invalid(text, "is not an escape of a quoted text");
 }
 
 TEST(Template, BytesThatAreNotUtf8PassOutsideOfExpressions) {
@@ -206,8 +206,8 @@ TEST(TemplateRefusal, AVariableWithoutItsDot) {
 }
 
 TEST(TemplateRefusal, FunctionsConditionsAndPipes) {
-  expect_invalid("{{ if .IP }}", "\"if\" is not known: there are no functions, conditions or loops");
-  expect_invalid("{{ printf \"%d\" .PORT }}", "\"printf\" is not known");
+  expect_invalid("{{ if .IP }}", "\"if\" is unknown: templates have no functions, conditions or loops");
+  expect_invalid("{{ printf \"%d\" .PORT }}", "\"printf\" is unknown");
   expect_invalid("{{ .IP | upper }}", "\"|\" cannot stand after an expression");
   expect_invalid("{{ .IP .PORT }}", "\".PORT\" cannot stand after an expression");
   expect_invalid("{{ \"a\" \"b\" }}", "cannot stand after an expression");
@@ -225,15 +225,15 @@ TEST(TemplateRefusal, WhatBeginsNoExpression) {
 }
 
 TEST(TemplateRefusal, NamesWithOtherCharacters) {
-  expect_invalid("{{ . }}", "after a dot comes a name");
-  expect_invalid("{{ .1st }}", "after a dot comes a name");
-  expect_invalid("{{ .plc. }}", "after a dot comes a name");
-  expect_invalid("{{ .plc..port }}", "after a dot comes a name");
-  expect_invalid("{{ .list.0 }}", "after a dot comes a name");
-  expect_invalid("{{ ..IP }}", "after a dot comes a name");
-  expect_invalid("{{ .plc-port }}", "the name .plc goes on with \"-port\"");
-  expect_invalid("{{ .plc.größe }}", "the name .plc.gr goes on with \"öße\"");
-  expect_invalid("{{ .IP\xff }}", "the name .IP goes on with \"?\"");
+  expect_invalid("{{ . }}", "a dot must be followed by a name");
+  expect_invalid("{{ .1st }}", "a dot must be followed by a name");
+  expect_invalid("{{ .plc. }}", "a dot must be followed by a name");
+  expect_invalid("{{ .plc..port }}", "a dot must be followed by a name");
+  expect_invalid("{{ .list.0 }}", "a dot must be followed by a name");
+  expect_invalid("{{ ..IP }}", "a dot must be followed by a name");
+  expect_invalid("{{ .plc-port }}", "unexpected \"-port\" after .plc");
+  expect_invalid("{{ .plc.größe }}", "unexpected \"öße\" after .plc.gr");
+  expect_invalid("{{ .IP\xff }}", "unexpected \"?\" after .IP");
 }
 
 TEST(TemplateRefusal, AQuotedTextThatIsNotClosed) {
@@ -267,7 +267,7 @@ TEST(TemplateRefusal, ColumnsAreCharactersRatherThanBytes) {
 }
 
 TEST(TemplateRefusal, OfAnyBytesCanBeShown) {
-  EXPECT_THAT(refusal("{{ \"\\\xc3\" }}").message(), HasSubstr("\"\\?\" is not known"));
+  EXPECT_THAT(refusal("{{ \"\\\xc3\" }}").message(), HasSubstr("\"\\?\" is not an escape"));
 }
 
 TEST(MissingVariable, NamesWhatIsKnownAndWhatMayBeMeant) {
@@ -362,7 +362,7 @@ TEST(UnreadableValue, IsRefusedWhereItIsNeeded) {
   EXPECT_EQ(error.code(), Code::spec_invalid);
   EXPECT_EQ(error.field("key"), "bad");
   EXPECT_EQ(error.field("line"), "2");
-  EXPECT_THAT(error.message(), HasSubstr("the value of .bad cannot be read as JSON"));
+  EXPECT_THAT(error.message(), HasSubstr("the value of .bad is not JSON"));
 }
 
 TEST(TemplateLimit, ATemplateOfAMebibyteIsRenderedAndALargerOneIsRefused) {

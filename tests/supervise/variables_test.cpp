@@ -102,7 +102,7 @@ TEST(Validate, AUserVariableCannotBeCalledLikeANamespace) {
     const auto error = refusal_of({.user = {{"IP", {"1"}}, {name, {"1"}}}});
     EXPECT_EQ(error.code(), Code::spec_invalid);
     EXPECT_EQ(error.field("key"), name);
-    EXPECT_THAT(error.message(), HasSubstr("cannot be called \"" + name + "\""));
+    EXPECT_THAT(error.message(), HasSubstr("cannot be named \"" + name + "\""));
     EXPECT_THAT(error.message(), HasSubstr("give it another name"));
   }
 }
@@ -138,8 +138,7 @@ TEST(Validate, AValueThatIsNotJsonIsRefused) {
     const auto error = refusal_of({.user = {{"IP", {text}}}});
     EXPECT_EQ(error.code(), Code::spec_invalid) << text;
     EXPECT_EQ(error.field("key"), "IP");
-    EXPECT_THAT(error.message(),
-                HasSubstr("the user variable \"IP\" has a value that cannot be read as JSON"));
+    EXPECT_THAT(error.message(), HasSubstr("the user variable \"IP\" has a value that is not JSON"));
     EXPECT_THAT(error.message(), HasSubstr("quotation marks"));
   }
   EXPECT_EQ(refusal_of({.global = {{"site", {"north"}}}}).field("key"), "global.site");

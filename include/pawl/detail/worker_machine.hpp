@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The kernel machine of a worker: its states are the worker's and `removed`, its edges are read from what
-/// the states may answer. All worker machines share their data and their events; only the edges differ.
-/// Included by `pawl/worker_types.hpp`; not for users.
+/// The kernel machine of a worker: the worker's states and `removed`, with an edge per `Go` that a state may
+/// answer. All worker machines share their data and events; only the edges differ. Included by
+/// `pawl/worker_types.hpp`; not for users.
 
 #include <algorithm>
 #include <array>
@@ -23,52 +23,51 @@
 
 namespace pawl {
 
-/// What somebody wants of a worker. A parked one is there, at rest.
+/// What a worker should do. A parked worker exists, in a stopped state.
 enum class Intent : std::uint8_t { run, park, remove };
 
 /// An action that was ordered and has not ended.
 struct WorkerOrder {
   std::string action;
-  bool stops = false;        ///< it was ordered on the way to rest
+  bool stops = false;        ///< it was ordered while the worker was stopping
   bool interrupted = false;  ///< it was asked to stop
   bool operator==(const WorkerOrder&) const = default;
 };
 
-/// Actions that failed in a row, or succeeded without effect, in the present state.
+/// Consecutive failures or ineffective successes of an action in the present state.
 struct WorkerTrouble {
   std::string action;
   std::uint32_t failures = 0;
-  std::uint32_t repeats = 0;  ///< ended well, but were needed again
+  std::uint32_t repeats = 0;  ///< consecutive successes after which it was needed again
   std::string error{};
   Time at{};  ///< when the last of them ended
 };
 
-/// Everything durable about a worker: who it is, what is desired of it, what was observed.
+/// The durable data of a worker: identity, desired state and observed state.
 struct WorkerData {
   std::string name;
   std::string type;
   std::string parent{};
-  Time made_at{};                      ///< the engine's own time is that of the first worker of this path
-  std::int64_t desired_version = 1;    ///< one more with each change of what is desired
-  UserSpec spec{};                     ///< with what it inherits
-  std::optional<Time> specified_at{};  ///< when `spec` was changed last; none: as it was made
+  Time made_at{};                      ///< differs from the instance's time if the path was used before
+  std::int64_t desired_version = 1;    ///< grows with each change of the desired state
+  UserSpec spec{};                     ///< including inherited variables
+  std::optional<Time> specified_at{};  ///< when `spec` changed last; none if never
   std::map<std::string, std::string> state_mapping{};
   bool enabled = true;
-  std::optional<Intent> asked{};   ///< by people
-  std::optional<Intent> mapped{};  ///< by the parent's state
-  std::optional<Json> observed{};  ///< what was observed last; not when
-  std::string reason{};            ///< of the last step
+  std::optional<Intent> asked{};   ///< by `park` or `run`
+  std::optional<Intent> mapped{};  ///< by the parent's state mapping
+  std::optional<Json> observed{};  ///< the last observation, without its time
+  std::string reason{};            ///< of the last commit with a reason
   std::optional<WorkerOrder> order{};
   std::optional<WorkerTrouble> trouble{};
   std::uint32_t incarnation = 1;
-  std::optional<std::string> restart{};  ///< why it is being built afresh
-  std::optional<std::string> retired{};  ///< why it removed itself; it is not made again from the same spec
+  std::optional<std::string> restart{};  ///< why it is being restarted
+  std::optional<std::string> retired{};  ///< why it removed itself; the same spec does not create it again
 };
 
 namespace worker_event {
 
-/// Another state; one of those that the present one leads to. With the observation that led to it, where that
-/// is not stored yet.
+/// The worker changes to another state. `observed` is the observation of this decision, if not stored yet.
 struct Moved {
   std::string to;
   std::string reason;
@@ -81,7 +80,7 @@ struct Ordered {
   bool stops = false;
   std::optional<Json> observed{};
 };
-/// It has ended, well or with an error.
+/// The ordered action has ended, successfully or not.
 struct Ended {
   std::string action;
   std::optional<std::string> error{};
@@ -92,7 +91,7 @@ struct Interrupted {};
 struct Observed {
   Json content;
 };
-/// Something else is desired, if nobody else has changed it since that version.
+/// The desired state changes. Refused if it is not at the expected version.
 struct Desired {
   std::int64_t expected_version = 0;
   UserSpec spec{};
@@ -108,7 +107,7 @@ struct Mapped {
 struct RestartAsked {
   std::string reason;
 };
-/// A fresh instance begins.
+/// A new incarnation begins.
 struct Restarted {
   std::string reason;
 };
@@ -133,17 +132,17 @@ void apply(WorkerData& data, const worker_event::RestartAsked& event, Effects& e
 void apply(WorkerData& data, const worker_event::Restarted& event, Effects& effects);
 void apply(WorkerData& data, const worker_event::Removed& event, Effects& effects);
 
-// Guards and updates are not lambdas: where rows are added one after the other, the name of each lambda would
-// contain the whole type of the table before it, and compiling would take twice as long with every row.
+// Guards and updates are not lambdas: the name of each lambda would contain the whole type of the table
+// before it, and compile time would double with every row.
 
 template <class E>
 struct Apply {
   void operator()(WorkerData& data, const E& event, Effects& effects) const { apply(data, event, effects); }
 };
-struct NothingIsOrdered {
+struct HasNoOrder {
   bool operator()(const WorkerData& data) const { return !data.order; }
 };
-struct IsTheOrdered {
+struct IsOrdered {
   bool operator()(const WorkerData& data, const worker_event::Ended& event) const {
     return data.order && data.order->action == event.action;
   }
@@ -167,7 +166,7 @@ constexpr auto make_machine_name() {
   return name;
 }
 
-/// Holds the machine of a worker.
+/// Builds the machine of a worker.
 template <class W, class = typename W::States>
 struct WorkerMachine;
 
@@ -189,7 +188,7 @@ struct WorkerMachine<W, States<S...>> {
     }
   };
 
-  /// A row per edge, one after the other: from state Edge / kStates to Edge % kStates.
+  /// Adds a row per edge, from state Edge / kStates to Edge % kStates.
   template <std::size_t Edge, class M>
   static consteval auto with_edges(M machine) {
     if constexpr (Edge == kStates * kStates) {
@@ -214,8 +213,8 @@ struct WorkerMachine<W, States<S...>> {
     }(std::make_index_sequence<kStates>{});
     constexpr auto gone = static_cast<State>(kStates);
     return with_edges<0>(machine<State, WorkerData>(name()).initial(static_cast<State>(0)))
-        .template stay<Ordered>(all, when(NothingIsOrdered{}), Apply<Ordered>{})
-        .template stay<Ended>(all, when(IsTheOrdered{}), Apply<Ended>{})
+        .template stay<Ordered>(all, when(HasNoOrder{}), Apply<Ordered>{})
+        .template stay<Ended>(all, when(IsOrdered{}), Apply<Ended>{})
         .template stay<Interrupted>(all, when(CanBeInterrupted{}), Apply<Interrupted>{})
         .template stay<Observed>(all, Apply<Observed>{})
         .template stay<Desired>(all, when(IsExpectedVersion{}), Apply<Desired>{})
@@ -231,7 +230,7 @@ struct WorkerMachine<W, States<S...>> {
 
 }  // namespace detail
 
-/// The kernel machine of a worker, made by the compiler.
+/// The kernel machine of a worker.
 template <class W>
 inline constexpr auto worker_machine = detail::WorkerMachine<W>::build();
 

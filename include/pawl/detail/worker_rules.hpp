@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The rules of a worker, and why they are rules; `pawl/detail/worker_verify.hpp` applies them.
+/// The rules of a worker and their reasons; `pawl/detail/worker_verify.hpp` applies them.
 
 namespace pawl {
 namespace worker_rule {
@@ -16,49 +16,46 @@ inline constexpr bool kBroken = false;
     static_assert(kBroken<name>, text); \
   }
 PAWL_DETAIL_RULE(a_worker_has_states, "a worker lists its states: using States = pawl::States<…>");
-PAWL_DETAIL_RULE(a_worker_has_few_states, "a worker has at most 32 states: more are several workers");
+PAWL_DETAIL_RULE(a_worker_has_few_states, "a worker has at most 32 states; split it into several workers");
 PAWL_DETAIL_RULE(
     a_state_is_empty,
-    "a state has no fields: it says where the worker is, and everything else is in the snapshot, so that "
-    "the same snapshot gives the same decision");
-PAWL_DETAIL_RULE(
-    a_state_has_one_phase,
-    "a state derives from exactly one of pawl::phase::…: it says whether the worker rests, runs or stops");
+    "a state has no fields: everything a decision depends on is in the snapshot, so that the same snapshot "
+    "gives the same decision");
+PAWL_DETAIL_RULE(a_state_has_one_phase,
+                 "a state derives from exactly one of pawl::phase::…, which says whether the worker is "
+                 "stopped, runs or stops");
 PAWL_DETAIL_RULE(
     a_state_is_listed_once,
-    "a state, or one of the same name, is listed twice: stored states are found by name, in any letters");
+    "a state, or one of the same name, is listed twice: stored states are found by name, ignoring case");
 PAWL_DETAIL_RULE(
     the_first_state_rests,
-    "the first state is of pawl::phase::Stopped: a worker that is parked or removed before it began is "
-    "there already");
+    "the first state derives from pawl::phase::Stopped: a worker that is parked or removed before it started "
+    "is in it already");
 PAWL_DETAIL_RULE(a_state_has_next, "every state has: static pawl::Next<…> next(State, const Snapshot&)");
 PAWL_DETAIL_RULE(
     a_state_has_stop,
-    "every state that neither rests nor stops has: static pawl::Next<…> stop(State, const Snapshot&); "
-    "stopping goes before everything else");
+    "every starting, running and degraded state has: static pawl::Next<…> stop(State, const Snapshot&); "
+    "stopping has precedence over everything else");
 PAWL_DETAIL_RULE(a_result_is_known,
                  "Next lists Stay, Go<State>, Do<Action>, Remove and Restart only: an answer is one of them, "
                  "never a state and an action together");
 PAWL_DETAIL_RULE(
     going_leads_elsewhere,
-    "Go names another state than its own: to remain is Stay, which a worker that is to stop cannot say");
-PAWL_DETAIL_RULE(a_target_is_listed, "Go names a state that is not in States: nobody would be asked there");
-PAWL_DETAIL_RULE(
-    stopping_does_not_stay,
-    "a worker that is to stop must not stay idle (Stay) or begin anew (Restart): it would be stuck");
+    "Go names another state than its own: to remain there, answer Stay, which a stopping state cannot");
+PAWL_DETAIL_RULE(a_target_is_listed, "Go names a state that is not in States");
+PAWL_DETAIL_RULE(stopping_does_not_stay,
+                 "a stopping worker must not answer Stay or Restart: it would never stop");
 PAWL_DETAIL_RULE(
     stopping_leads_to_rest,
-    "a state that stops leads to states that stop or rest, never back: only a worker at rest is started");
+    "a stopping state leads to stopping or stopped states only: a worker starts from a stopped state");
 PAWL_DETAIL_RULE(
     stopping_ends,
-    "when it is to stop, this state never comes to rest: the worker could not be parked, removed or drained");
-PAWL_DETAIL_RULE(a_state_is_reachable, "no state leads to this one: it is left over, or a Go is missing");
-PAWL_DETAIL_RULE(
-    an_active_state_acts,
-    "a state called TryingTo… or Ensuring… has a Do<Action> in its next: its name says that it acts");
-PAWL_DETAIL_RULE(
-    an_action_is_empty,
-    "an action has no fields: it is run again after failures and crashes and must not count on its own");
+    "this state never leads to a stopped state: the worker could not be parked, removed or drained");
+PAWL_DETAIL_RULE(a_state_is_reachable, "no state leads to this one: remove it, or add the missing Go");
+PAWL_DETAIL_RULE(an_active_state_acts,
+                 "a state called TryingTo… or Ensuring… has a Do<Action> in its next, as its name promises");
+PAWL_DETAIL_RULE(an_action_is_empty,
+                 "an action has no fields: it runs again after failures and crashes, which would lose them");
 PAWL_DETAIL_RULE(
     an_action_runs,
     "an action has: static pawl::Result<void> run(Tools&, const Desired&, const pawl::ActionContext&)");
@@ -74,11 +71,11 @@ PAWL_DETAIL_RULE(
     "children is: static std::vector<pawl::ChildSpec> children(const Desired&, const pawl::UserSpec&); it "
     "gets no tools, so that the same configuration always gives the same children");
 PAWL_DETAIL_RULE(desired_is_plain,
-                 "Desired and Observed are plain structs that pawl/codec.hpp can write: they are stored");
+                 "Desired and Observed are plain structs that pawl/codec.hpp can encode: they are stored");
 PAWL_DETAIL_RULE(
     desired_has_no_lifecycle,
     "Desired has no field that says whether to run (should_run, is_running, running, enabled, disabled, "
-    "active, is_active, shutdown, stopped): that is the supervisor's, and there must not be two answers");
+    "active, is_active, shutdown, stopped): the supervisor decides that, and there must be one answer only");
 #undef PAWL_DETAIL_RULE
 // NOLINTEND(readability-identifier-naming)
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Checks a worker while it is compiled; the error names the rule, says why it is one, and names the
-/// offender. Included by `pawl/worker.hpp`.
+/// Verifies a worker at compile time. The error names the broken rule, its reason and the offender. Included
+/// by `pawl/worker.hpp`.
 
 #include <array>
 #include <concepts>
@@ -75,7 +75,7 @@ template <class S>
 constexpr bool kRests = S::kPhase == Phase::stopped;
 template <class S>
 constexpr bool kStops = S::kPhase == Phase::stopping;
-/// Whether `stop` is asked in this state.
+/// Whether a state has to have `stop`.
 template <class S>
 constexpr bool kIsAskedToStop = !kRests<S> && !kStops<S>;
 
@@ -104,7 +104,7 @@ constexpr std::size_t index_of(States<All...>) {
   return index;
 }
 
-/// Which states a state leads to, by their places in the list; bit by bit.
+/// The states that a state leads to, as bits by index.
 template <class W, class... R>
 constexpr std::uint64_t targets_of(std::type_identity<Next<R...>>) {
   std::uint64_t found = 0;
@@ -124,7 +124,7 @@ constexpr std::uint64_t edges_of_state(bool stop_only) {
   return found;
 }
 
-/// For each state the states that it leads to; with `stop_only`, when it is to stop.
+/// The targets of each state; with `stop_only`, those while stopping.
 template <class W, class... S>
 constexpr auto edges_of(States<S...>, bool stop_only) {
   return std::array<std::uint64_t, sizeof...(S)>{edges_of_state<W, S>(stop_only)...};
@@ -141,7 +141,7 @@ constexpr std::uint64_t reached_from(std::uint64_t set, const std::array<std::ui
   return set;
 }
 
-/// Every action that a worker's states name, each once.
+/// The actions that a worker's states name, without duplicates.
 template <class... A, class R>
 constexpr auto with_action(Types<A...> so_far, std::type_identity<R>) {
   if constexpr (IsDo<R>) {
@@ -185,7 +185,7 @@ template <class W, class Found, class First, class... Rest>
 constexpr auto actions_of_states(Found found, States<First, Rest...>) {
   return actions_of_states<W>(actions_in(found, results_of_state<W, First>()), States<Rest...>{});
 }
-/// Types<Start, Stop, …> of a worker that is verified.
+/// The actions of a verified worker, as Types<Start, Stop, …>.
 template <class W>
 using ActionsOf = decltype(actions_of_states<W>(Types<>{}, typename W::States{}));
 
@@ -297,7 +297,7 @@ consteval bool check_list(States<S...>) {
   return (one(std::type_identity<S>{}) && ...);
 }
 
-/// Whether a worker that is to stop may end in this state: it rests there, or asks to be removed.
+/// Whether stopping may end in this state: it is a stopped state or may answer Remove.
 template <class W, class S>
 constexpr bool ends_in() {
   constexpr auto removes = []<class... R>(std::type_identity<Next<R...>>) {
@@ -318,7 +318,7 @@ constexpr std::uint64_t ends_of(States<S...>) {
   return found;
 }
 
-/// The worker's table: what every state leads to, and what it leads to when the worker is to stop.
+/// The worker's table: the targets of every state, in general and while stopping.
 template <class W>
 inline constexpr auto kEdges = edges_of<W>(typename W::States{}, false);
 template <class W>
@@ -358,7 +358,7 @@ consteval void check_functions() {
   } else if constexpr (names_lifecycle<Desired>()) {
     (void)worker_rule::desired_has_no_lifecycle<W, Desired>{};
   } else {
-    // The codec refuses, with its own words, what it cannot write.
+    // The codec reports types that it cannot encode.
     (void)&Codec<Desired>::write;
     (void)&Codec<typename W::Observed>::write;
   }
@@ -391,7 +391,7 @@ consteval bool verify_worker() {
 
 }  // namespace detail
 
-/// True, or a compile error that names what is wrong. Registering a worker verifies it, too.
+/// True, or a compile error that names the broken rule. Registering a worker verifies it, too.
 template <class W>
 inline constexpr bool verified_worker = detail::verify_worker<W>();
 
