@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A store of which any read and any write of the lane may fail, in every way it is allowed to: no message, no
-// timer, no result and no permit is lost by that, and nothing is refused for another reason than its
-// machine's.
+// A store of which any read and any write of the engine may fail, in every way it is allowed to, while it
+// opens, too: no message, no timer, no result, no permit and no value beside an instance is lost by that, and
+// nothing is refused for another reason than its machine's.
 #include <algorithm>
 #include <map>
 
+#include "kernel/engine/error_class.hpp"
 #include "pawl/verify.hpp"
 #include "tests/engine/broken_store.hpp"
 #include "tests/sim/scenarios.hpp"
@@ -79,11 +80,13 @@ namespace {
 constexpr std::uint64_t kCrashes = 4;
 constexpr int kErrands = 5;
 constexpr int kFaults = 60;  // then the store works, so that the run ends
+constexpr Duration kForgetSoon = 20ms;
 
 /// What the scenario and its stores share.
 struct Health {
   bool calm = true;       // nothing fails: the scenario itself is reading, or the store is being opened
   bool poisoned = false;  // the present store takes nothing any more
+  bool failed_to_load = false;
   int faults = 0;
 };
 
@@ -94,6 +97,7 @@ class FaultyStore final : public test::StoreAround {
 
   Result<Seq> apply(const Write& write) override {
     PAWL_CHECK(may_write("store.apply", false));
+    wants_help_ = process_.random() % 2 == 0;
     return inside_->apply(write);
   }
   Result<void> put(std::span<const Ephemeral> values) override {
@@ -116,9 +120,37 @@ class FaultyStore final : public test::StoreAround {
     PAWL_CHECK(may_read("store.seq_before"));
     return inside_->seq_before(time);
   }
+  Result<std::vector<Ephemeral>> ephemerals(const InstanceId& id) override {
+    PAWL_CHECK(may_read("store.ephemerals"));
+    return inside_->ephemerals(id);
+  }
   Result<bool> retain(Seq horizon) override {
     PAWL_CHECK(may_write("store.retain", false));
     return inside_->retain(horizon);
+  }
+  Result<void> forget(std::span<const InstanceId> ids) override {
+    PAWL_CHECK(may_write("store.forget", false));
+    return inside_->forget(ids);
+  }
+  /// The worst moment: everything was shown already.
+  Result<void> load(const std::function<void(const StoredHead&)>& visit) override {
+    PAWL_CHECK(inside_->load(visit));
+    if (health_.faults < kFaults && process_.fault("store.load")) {
+      ++health_.faults;
+      health_.failed_to_load = true;
+      return fail(Code::store_io, "reading the heads failed");
+    }
+    return {};
+  }
+  bool wants_help() const override { return wants_help_ || inside_->wants_help(); }
+  /// What fails here is told by the next write.
+  void help() override {
+    wants_help_ = false;
+    if (strikes("store.help")) {
+      help_failed_ = true;
+    } else {
+      inside_->help();
+    }
   }
 
  private:
@@ -128,13 +160,18 @@ class FaultyStore final : public test::StoreAround {
     return true;
   }
 
-  /// A read fails for a moment: the disk, or the connection.
+  /// A read fails for a moment: the disk, or the connection. Or what is read is damaged; then nothing works
+  /// any more until the store is opened again.
   Result<void> may_read(std::string_view point) {
+    if (health_.poisoned && !health_.calm) return fail(Code::store_poisoned, "the store has failed");
     if (!strikes(point)) return {};
-    switch (process_.random() % 3) {
+    switch (process_.random() % 5) {
       case 0:
-        return fail(Code::store_io, "a read failed for a moment");
+        health_.poisoned = true;
+        return fail(Code::store_corrupt, "a page is damaged");
       case 1:
+        return fail(Code::store_io, "a read failed for a moment");
+      case 2:
         return fail(Code::store_fenced, "the lease has run out while reading");
       default:
         return fail(Code::rolled_back, "the connection was lost while reading");
@@ -144,6 +181,10 @@ class FaultyStore final : public test::StoreAround {
   /// As `Store::apply` and `Store::commit` say: the batch is gone, and the store goes on or is poisoned.
   Result<void> may_write(std::string_view point, bool commits) {
     if (health_.poisoned) return fail(Code::store_poisoned, "the store has failed");
+    if (std::exchange(help_failed_, false)) {
+      inside_->discard();
+      return fail(Code::rolled_back, "the connection was lost while another thread wrote");
+    }
     if (!strikes(point)) return {};
     const auto kind = process_.random() % 6;
     if (kind == 0) {
@@ -167,11 +208,13 @@ class FaultyStore final : public test::StoreAround {
 
   sim::Process& process_;
   Health& health_;
+  bool wants_help_ = false;
+  bool help_failed_ = false;
 };
 
 class FaultsWorld : public World {
  public:
-  explicit FaultsWorld(sim::Simulation& sim) : World(sim, kCrashes) {
+  explicit FaultsWorld(sim::Simulation& sim) : World(sim, kCrashes), forgets_(chance(3)) {
     points_ = {"engine.commit", "engine.committed", "engine.answer", "walk"};
     start();
   }
@@ -188,8 +231,9 @@ class FaultsWorld : public World {
       const auto key = fmt::format("e{}", id);
       add(key, [key, id] { return Transaction{}.send<errand>(key, Go{id}); });
       if (chance(2)) run(random_time(30ms));
+      if (chance(2)) put_aside(id);
     }
-    settle([this] { return told(); }, "waiting until every errand is told");
+    settle([this] { return told() && is_aside(); }, "waiting until every errand is told");
     health_.calm = true;
     for (int id = 1; id <= kErrands; ++id) check_errand(id);
     for (const auto& pool : engine_->pools()) {
@@ -222,6 +266,7 @@ class FaultsWorld : public World {
             .cache_bytes = chance(3) ? std::size_t{10000} : std::size_t{1},
             .pools = {{"path", 1}},
             .keep = 1h,
+            .forget_finished = forgets_ ? kForgetSoon : Duration(1h),
             .retain_every = 10ms};
   }
 
@@ -232,6 +277,7 @@ class FaultsWorld : public World {
   }
 
   void opened() override { health_.calm = false; }
+  bool may_fail_to_open(const Error&) override { return std::exchange(health_.failed_to_load, false); }
   void check_heads() override {
     health_.calm = true;
     World::check_heads();
@@ -249,12 +295,46 @@ class FaultsWorld : public World {
       const auto times = std::ranges::count(found->data.received, id);
       sim_.require(times <= 1, fmt::format("errand {} was told {} times", id, times));
       const auto read = engine_->read("errand", fmt::format("e{}", id));
+      if (is_forgotten(read)) {
+        sim_.require(times == 1, fmt::format("errand {} is forgotten and was not told", id));
+        continue;
+      }
       sim_.require(read.has_value(), "an errand is lost");
       sim_.require(read->state != "failed", "work failed although its handler did not");
       all = all && times == 1 && acknowledged(read->key) == 2;
     }
     health_.calm = false;
     return all;
+  }
+
+  bool is_forgotten(const Result<Instance>& read) const {
+    return forgets_ && !read && read.error().code() == Code::unknown_instance;
+  }
+
+  /// Puts a value beside the box. Only the store may keep it from that.
+  void put_aside(int value) {
+    process_->attempt([&] {
+      const auto put = engine_->put_ephemeral("box", "box", "seen", std::to_string(value));
+      sim_.require(put || classify(put.error().code()) != ErrorClass::refusal,
+                   put ? "" : "a value was refused: " + put.error().to_string());
+      if (put) aside_ = {server(), value};
+    });
+    if (process_->crashed()) restart();
+  }
+
+  /// The newest value is there as long as its server is; a crash may cost what was not written yet.
+  bool is_aside() {
+    bool readable = false;
+    process_->attempt([&] {
+      const auto read = engine_->ephemerals("box", "box");
+      readable = read.has_value();
+      if (!read || aside_.server != server()) return;
+      const auto value = read->find("seen");
+      sim_.require(value != read->end() && value->second == std::to_string(aside_.value),
+                   "a value that was put beside an instance is not there");
+    });
+    if (process_->crashed()) restart();
+    return readable;
   }
 
   /// How many of its messages are settled; none is refused because the store failed.
@@ -274,6 +354,7 @@ class FaultsWorld : public World {
 
   void check_errand(int id) {
     const auto history = engine_->history("errand", fmt::format("e{}", id));
+    if (forgets_ && !history && history.error().code() == Code::unknown_instance) return;
     const auto count = [&](std::string_view kind, std::string_view text) {
       return std::ranges::count_if(history->events, [&](const LogEvent& event) {
         return event.kind == kind && event.payload.find(text) != std::string::npos;
@@ -284,7 +365,14 @@ class FaultsWorld : public World {
     sim_.require(count("timer", "") == 0, "a timer was refused");
   }
 
+  struct Aside {
+    std::uint64_t server = 0;
+    int value = 0;
+  };
+
+  const bool forgets_;  // finished errands, a moment later
   Health health_;
+  Aside aside_;
 };
 
 }  // namespace
@@ -293,8 +381,9 @@ class FaultsWorld : public World {
 Result<void> faults(sim::Simulation& sim) {
   for (const char* point : {"engine.commit", "engine.committed", "engine.answer", "walk"})
     sim.arm(point, sim::crash_with_ppm(5'000));
-  for (const char* point : {"store.apply", "store.put", "store.commit", "store.head_entry",
-                            "store.find_request", "store.seq_before", "store.retain"})
+  for (const char* point :
+       {"store.apply", "store.put", "store.commit", "store.head_entry", "store.find_request",
+        "store.seq_before", "store.retain", "store.forget", "store.ephemerals", "store.load", "store.help"})
     sim.arm(point, sim::fail_with_ppm(80'000));
   errands::FaultsWorld(sim).run_all();
   return {};

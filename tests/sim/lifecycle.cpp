@@ -189,6 +189,24 @@ class LifecycleWorld : public World {
     std::multiset<std::string>::iterator place_;
   };
 
+  /// What the heads carry.
+  struct Carried {
+    std::size_t standing = 0;  // in the line
+    std::size_t admitted = 0;
+    std::size_t work = 0;
+    std::size_t of_one = 0;  // work of the pool of one
+    std::size_t ready = 0;   // work that has not begun, need not wait for its turn and was not stopped
+
+    void add(const Instance& instance) {
+      standing += instance.queue ? 1 : 0;
+      admitted += instance.queue && instance.queue->admitted ? 1 : 0;
+      work += instance.work.size();
+      of_one += static_cast<std::size_t>(std::ranges::count(instance.work, "one", &WorkStatus::name));
+      if (instance.queue || instance.data.find("\"stops\":0") == std::string::npos) return;
+      ready += static_cast<std::size_t>(std::ranges::count(instance.work, 0U, &WorkStatus::attempt));
+    }
+  };
+
   Machines machines(sim::Process& process) override {
     Machines made;
     made.add<task>();
@@ -219,7 +237,62 @@ class LifecycleWorld : public World {
             .pools = {{"one", 1}, {"line", kLine}}};
   }
 
-  void opened() override { running_.clear(); }
+  void opened() override {
+    running_.clear();
+    resumed_ = false;
+    looked_at_.clear();
+    // The lane answers this behind the task that picks up what the instances carry.
+    engine_->wait_for("task", "nobody", {}, std::nullopt,
+                      [this, by = server()](const auto&) { resumed_ = resumed_ || by == server(); });
+  }
+
+  /// Step by step, to compare the pools with the heads after each.
+  void advance(Duration time) override {
+    const auto end = sim_.elapsed() + time;
+    while (!process_->crashed() && sim_.elapsed() <= end && sim_.step()) {
+      if (!process_->crashed() && resumed_) compare_pools();
+    }
+    if (sim_.elapsed() < end) sim_.run_for(end - sim_.elapsed());
+  }
+
+  /// Between two tasks of the lane each permit is held by what is recorded or still runs, whoever waits can
+  /// hope for a permit, and work that may begin stands in its pool.
+  void compare_pools() {
+    const auto stats = engine_->stats();
+    const auto pools = engine_->pools();
+    std::vector<std::size_t> seen{static_cast<std::size_t>(stats.last_seq), stats.running_work};
+    for (const auto& pool : pools) seen.insert(seen.end(), {pool.granted, pool.waiting});
+    if (std::exchange(looked_at_, seen) == seen) return;
+
+    Carried carried;
+    for (const auto& instance : engine_->list({.machine = "task", .limit = 10'000}).value().instances)
+      carried.add(instance);
+    std::size_t granted = 0;
+    std::size_t known = 0;
+    for (const auto& pool : pools) {
+      const auto require = [&](bool holds, std::string_view what) {
+        if (!holds)
+          sim_.require(false, fmt::format("pool {} has {} granted and {} waiting, but {}", pool.name,
+                                          pool.granted, pool.waiting, what));
+      };
+      require(pool.granted <= pool.size, "it is smaller");
+      require(pool.waiting == 0 || pool.granted == pool.size, "a permit is free");
+      if (pool.name == "line") {
+        require(pool.granted == carried.admitted, "another number of instances are admitted");
+        require(pool.granted + pool.waiting == carried.standing, "another number of instances stand in it");
+        continue;
+      }
+      granted += pool.granted;
+      known += pool.granted + pool.waiting;
+      require(pool.name != "one" || pool.granted + pool.waiting <= carried.of_one + stats.running_work,
+              "its work is neither recorded nor running");
+    }
+    sim_.require(granted >= stats.running_work, "an attempt runs without a permit");
+    sim_.require(known >= carried.ready, "work that may begin stands in no pool");
+    sim_.require(known <= carried.work + stats.running_work,
+                 fmt::format("{} permits are held or waited for, and there are {} pieces of work", known,
+                             carried.work));
+  }
 
   /// Several operations that mostly share a batch.
   void burst() {
@@ -393,6 +466,8 @@ class LifecycleWorld : public World {
   std::string cursor_ = "begin";
   std::map<std::string, Model> model_;
   std::multiset<std::string> running_;
+  bool resumed_ = false;                // the present server has picked up what its instances carry
+  std::vector<std::size_t> looked_at_;  // what the last comparison rested on
 };
 
 }  // namespace

@@ -47,6 +47,7 @@ constexpr auto kScenarios = std::to_array<Entry>({
     {"faults", pawl::scenarios::faults, 10ms},
     {"clock", pawl::scenarios::clock, 10ms},
     {"ownership", pawl::scenarios::ownership, 10ms},
+    {"queries", pawl::scenarios::queries, 10ms},
     {"flow", pawl::scenarios::flow, 10ms},
     {"supervise", pawl::scenarios::supervise, 10ms},
 });

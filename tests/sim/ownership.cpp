@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // An owner whose lease runs out and comes back, or that another owner replaces while callers wait for states,
-// for entries and for work: everybody is answered, what runs is asked to stop, nothing happens twice. Some of
-// the entries are as large as entries may be.
+// for entries and for work: everybody is answered, what runs is asked to stop, nothing new begins, nothing
+// happens twice, and no heartbeat counts without the lease. Reads fail now and then, and some of the entries
+// are as large as entries may be.
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
 #include <set>
@@ -80,14 +82,22 @@ constexpr int kTurns = 3;
 constexpr std::size_t kEntryBytes = 4096;
 // Within it a former owner has told everybody: more than its longest pause.
 constexpr Duration kPatience = 40s;
+constexpr Duration kLongestLapse = 25s;
+// An attempt that was handed to a thread before a takeover begins at most so much later.
+constexpr Duration kLongestHandover = 20ms;
+constexpr int kReadFaults = 30;  // then reads succeed, so that the run ends
 
 /// One that does nothing any more once another owner has taken over.
 class OwnedStore final : public test::StoreAround {
  public:
-  /// `fence` says before each commit whether another owner takes over at this moment.
+  /// `fence` says before each commit whether another owner takes over at this moment, `fails` whether a read
+  /// fails.
   OwnedStore(std::unique_ptr<Store> inside, std::shared_ptr<test::LeaseFate> fate,
-             std::function<bool()> fence)
-      : StoreAround(std::move(inside)), fate_(std::move(fate)), fence_(std::move(fence)) {}
+             std::function<bool()> fence, std::function<bool()> fails)
+      : StoreAround(std::move(inside)),
+        fate_(std::move(fate)),
+        fence_(std::move(fence)),
+        fails_(std::move(fails)) {}
 
   bool is_leased() const override { return true; }
   bool has_ended() const override { return fate_->ended; }
@@ -112,6 +122,14 @@ class OwnedStore final : public test::StoreAround {
     if (fate_->ended) return replaced();
     return inside_->commit();
   }
+  Result<std::optional<Entry>> head_entry(const InstanceId& id, Seq seq) override {
+    if (fails_()) return fail(Code::rolled_back, "the connection was lost while reading");
+    return inside_->head_entry(id, seq);
+  }
+  Result<std::optional<StoredRequest>> find_request(const std::array<std::uint8_t, 16>& id) override {
+    if (fails_()) return fail(Code::store_io, "a read failed for a moment");
+    return inside_->find_request(id);
+  }
 
  private:
   static std::unexpected<Error> replaced() {
@@ -120,6 +138,7 @@ class OwnedStore final : public test::StoreAround {
 
   std::shared_ptr<test::LeaseFate> fate_;
   std::function<bool()> fence_;
+  std::function<bool()> fails_;
 };
 
 class OwnershipWorld : public World {
@@ -175,12 +194,22 @@ class OwnershipWorld : public World {
     std::size_t operation = 0;
     std::string key;
   };
+  /// A lease that was claimed, and the owner that gave it.
+  struct Held {
+    std::uint64_t server = 0;
+    std::shared_ptr<test::LeaseFate> fate;
+    Lease lease;
+  };
 
   Machines machines(sim::Process& process) override {
     Machines made;
     made.add<ledger>().add<trip>();
+    fate_ = std::make_shared<test::LeaseFate>();
     const auto walk = [this, &process, number = server()](const WorkContext& context,
                                                           const Walk&) -> Result<Reply> {
+      const auto ended = ended_at_.find(number);
+      sim_.require(ended == ended_at_.end() || sim_.elapsed() - ended->second <= kLongestHandover,
+                   "a handler begins on a former owner");
       const Running itself(running_[number], context.request_id());
       sim_.require(running_[number].count(context.request_id()) == 1, "two attempts at one walk run at once");
       if (process.fault("walk")) return fail(Code::timed_out, "the way is blocked, another one is tried");
@@ -212,10 +241,17 @@ class OwnershipWorld : public World {
                                        .entry_bytes = kEntryBytes,
                                        .vfs = disk_.vfs_name(),
                                        .now = [&runtime] { return runtime.now(); }}));
-    fate_ = std::make_shared<test::LeaseFate>();
-    return std::make_unique<OwnedStore>(std::move(inside), fate_, [this, &process = *process_] {
-      return engine_ && takeovers_ < kTakeovers && process.fault("store.takeover");
-    });
+    const auto fence = [this, &process = *process_, number = server()] {
+      const bool ends = engine_ && takeovers_ < kTakeovers && process.fault("store.takeover");
+      if (ends) ended_at_.emplace(number, sim_.elapsed());
+      return ends;
+    };
+    const auto fails = [this, &process = *process_] {
+      const bool failed = engine_ && !looking_ && read_faults_ < kReadFaults && process.fault("store.read");
+      read_faults_ += failed ? 1 : 0;
+      return failed;
+    };
+    return std::make_unique<OwnedStore>(std::move(inside), fate_, fence, fails);
   }
 
   void opened() override { asking_ = process_->open_thread_pool("asking", {.threads = 64}); }
@@ -226,13 +262,16 @@ class OwnershipWorld : public World {
     take_over();
   }
   void check_heads() override {
+    looking_ = true;
     if (!fate_->ended) World::check_heads();
+    looking_ = false;
   }
 
   /// The successor opens while its predecessor lives and has not noticed yet.
   void take_over() {
     ++takeovers_;
     fate_->ended = true;
+    ended_at_.emplace(server(), sim_.elapsed());
     former_.push_back({server(), process_, std::move(engine_), std::move(asking_), sim_.elapsed()});
     disk_.process_kill();  // its connections, as those to a database that knows a newer owner
     start();
@@ -243,9 +282,7 @@ class OwnershipWorld : public World {
     run(random_time(400ms));
     switch (sim_.draw(6)) {
       case 0:
-        fate_->lapsed = true;
-        run(random_time(chance(2) ? Duration(5s) : Duration(500ms)));
-        fate_->lapsed = false;
+        lapse();
         break;
       case 1:
         if (takeovers_ < kTakeovers) take_over();
@@ -257,6 +294,38 @@ class OwnershipWorld : public World {
         break;
     }
     look_at_former();
+    send_heartbeats();
+  }
+
+  /// The lease runs out, for a moment or for longer than it is granted, and comes back.
+  void lapse() {
+    static constexpr std::array<Duration, 3> kMost{500ms, 5s, kLongestLapse};
+    const auto fate = fate_;
+    fate->lapsed = true;
+    const auto most = kMost[sim_.draw(kMost.size())];
+    for (int part = 0; part < 2; ++part) {
+      run(random_time(most / 2));
+      send_heartbeats();
+    }
+    run(Duration::zero());
+    fate->lapsed = false;
+  }
+
+  /// For what was claimed, from owners and former ones.
+  void send_heartbeats() {
+    for (const auto& held : held_) {
+      const auto former = std::ranges::find(former_, held.server, &Former::server);
+      auto* engine = held.server == server()   ? engine_.get()
+                     : former != former_.end() ? former->engine.get()
+                                               : nullptr;
+      if (engine == nullptr) continue;
+      engine->heartbeat(
+          held.lease, [this, fate = held.fate, note = note_answer<LeaseStatus>("a heartbeat", held.server)](
+                          const Result<LeaseStatus>& status) mutable {
+            sim_.require(!status || !(fate->lapsed || fate->ended), "a heartbeat counts without the lease");
+            note(status);
+          });
+    }
   }
 
   void begin_trip() {
@@ -314,15 +383,16 @@ class OwnershipWorld : public World {
     };
   }
 
-  /// Some who claim work do it, others are never heard of again.
+  /// Some who claim work do it at once, some only say that they are at it, others are never heard of again.
   void claim(Duration wait) {
     auto note = note_answer<std::optional<ClaimedWork>>("a claim", server());
     engine_->claim("trip", {"carry"}, wait,
-                   [this, note = std::move(note), engine = engine_.get(), by = server(),
-                    forgets = chance(3)](Result<std::optional<ClaimedWork>> outcome) mutable {
+                   [this, note = std::move(note), engine = engine_.get(), by = server(), fate = fate_,
+                    way = sim_.draw(6)](Result<std::optional<ClaimedWork>> outcome) mutable {
                      const auto lease = outcome && *outcome ? std::optional((*outcome)->lease) : std::nullopt;
                      note(std::move(outcome));
-                     if (!lease || forgets) return;
+                     if (lease && way == 0) held_.push_back({by, fate, *lease});
+                     if (!lease || way < 2) return;
                      engine->complete(*lease, reply(Carried{}), note_answer<void>("a completion", by));
                    });
   }
@@ -331,7 +401,9 @@ class OwnershipWorld : public World {
     look_at_former();
     lingering_ = false;
     bool all = true;
+    looking_ = true;
     const auto noted = engine_->get<ledger>("ledger");
+    looking_ = false;
     if (!noted) return false;
     for (auto& [id, begun] : trips_) {
       const auto times = std::ranges::count(noted->data.noted, id);
@@ -355,7 +427,9 @@ class OwnershipWorld : public World {
 
   /// How many of its messages are acknowledged or refused.
   std::ptrdiff_t messages_of(const std::string& key) {
+    looking_ = true;
     const auto history = engine_->history("trip", key);
+    looking_ = false;
     sim_.require(history.has_value(), "a history is lost");
     return std::ranges::count(history->events, "message", &LogEvent::kind);
   }
@@ -396,6 +470,10 @@ class OwnershipWorld : public World {
   std::shared_ptr<test::LeaseFate> fate_;
   std::uint64_t takeovers_ = 0;
   bool lingering_ = true;  // some walks do not end by themselves
+  bool looking_ = false;   // the scenario itself reads, and reads succeed
+  int read_faults_ = 0;
+  std::map<std::uint64_t, Duration> ended_at_;  // when an owner was replaced, by its server
+  std::vector<Held> held_;
   int last_trip_ = 0;
   std::map<int, Trip> trips_;
   std::map<std::uint64_t, std::multiset<std::string>> running_;  // by server
@@ -413,6 +491,7 @@ Result<void> ownership(sim::Simulation& sim) {
   sim.arm("walk", sim::fail_with_ppm(200'000));
   sim.arm("walk", sim::crash_with_ppm(5'000));
   sim.arm("store.takeover", sim::fail_with_ppm(30'000));
+  sim.arm("store.read", sim::fail_with_ppm(100'000));
   ownerships::OwnershipWorld(sim).run_all();
   return {};
 }

@@ -29,7 +29,7 @@ void Replay::check(const Engine& engine) {
       require(read.has_value(), "it is listed and cannot be read", machine, key);
       require(read->seq == instance.seq && read->data == instance.data, "a list and a read differ", machine,
               key);
-      if (!cut_) compare(instance);
+      if (!adopt(instance)) compare(instance);
     }
     query.cursor = page->next;
   } while (!query.cursor.empty());
@@ -40,17 +40,21 @@ void Replay::check(const Engine& engine) {
                                counted[machine][state]));
     }
   }
-  if (cut_) return;
+  // It may have finished in what was cut away.
+  std::erase_if(instances_,
+                [&](const auto& entry) { return !entry.second.known && !shown.contains(entry.first); });
+  gap_ = 0;
   for (const auto& [id, model] : instances_) {
     sim_.require(shown.contains(id) || model.finished, "an instance is gone that has not finished");
   }
 }
 
 void Replay::follow(const Engine& engine) {
-  if (cut_) return;
-  const auto subscription = engine.subscribe(cursor_);
-  cut_ = !subscription && subscription.error().code() == Code::cursor_expired;
-  if (cut_) return;
+  auto subscription = engine.subscribe(cursor_);
+  if (!subscription && subscription.error().code() == Code::cursor_expired) {
+    forget_what_was_cut(subscription.error());
+    subscription = engine.subscribe("begin");
+  }
   sim_.require(subscription.has_value(), subscription ? "" : "a cursor was refused");
   auto reader = *subscription;
   for (;;) {
@@ -62,6 +66,12 @@ void Replay::follow(const Engine& engine) {
   cursor_ = reader.cursor();
 }
 
+void Replay::forget_what_was_cut(const Error& expired) {
+  gap_ = std::stoll(std::string(expired.field("horizon")));
+  sim_.require(gap_ > last_seq_, "a cursor has expired that lies above the horizon");
+  for (auto& [id, model] : instances_) model.known = false;
+}
+
 void Replay::replay(const Engine& engine, const LogEvent& event) {
   const auto holds = [&](bool it, std::string_view what) { require(it, what, event.machine, event.key); };
   holds(event.seq > last_seq_ && event.at > last_at_, "an entry came twice or out of order");
@@ -69,8 +79,13 @@ void Replay::replay(const Engine& engine, const LogEvent& event) {
   last_at_ = event.at;
   const auto* definition = engine.definition(event.machine);
   holds(definition != nullptr, "its machine is not known");
-  auto& model = instances_[event.id];
-  if (event.kind == "created") {
+  auto& model = instances_.try_emplace(event.id, Model{.known = gap_ == 0}).first->second;
+  if (!model.known) {
+    // What came before it was cut away: it is taken as it is.
+    model.state = event.state;
+    model.data = event.data;
+    model.known = true;
+  } else if (event.kind == "created") {
     // Another generation, or another instance after this one was forgotten.
     const bool again = event.generation == model.generation + 1 && event.version == model.version + 1;
     holds(model.version == 0 || model.finished, "it began anew before it had finished");
@@ -105,6 +120,20 @@ void Replay::fire(const Definition& definition, const LogEvent& event, Model& mo
           event.key);
   model.state = definition.states[step->state].name;
   model.data = std::move(step->data);
+}
+
+bool Replay::adopt(const Instance& shown) {
+  const auto found = instances_.find(shown.id);
+  if (gap_ == 0 || (found != instances_.end() && found->second.known)) return false;
+  require(shown.seq <= gap_, "its newest entry is not in the log", shown.machine, shown.key);
+  instances_[shown.id] = {.state = shown.state,
+                          .data = shown.data,
+                          .finished = shown.finished,
+                          .version = shown.version,
+                          .generation = shown.generation,
+                          .seq = shown.seq,
+                          .at = shown.at};
+  return true;
 }
 
 void Replay::compare(const Instance& shown) {

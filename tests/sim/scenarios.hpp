@@ -38,8 +38,12 @@ Result<void> faults(sim::Simulation& sim);
 Result<void> clock(sim::Simulation& sim);
 
 /// A lease that runs out and comes back, and owners that replace each other while callers wait: everybody is
-/// answered, also where entries are as large as they may be.
+/// answered, also where entries are as large as they may be, and nothing new begins on a former owner.
 Result<void> ownership(sim::Simulation& sim);
+
+/// Readers that are all busy with queries that never end: commits, reads and work go on, and closing ends
+/// them.
+Result<void> queries(sim::Simulation& sim);
 
 /// Flows: every run ends, in its order and within its queue, whatever crashes and whoever meddles.
 Result<void> flow(sim::Simulation& sim);

@@ -14,6 +14,7 @@ bool World::is_final(Code code) {
     case Code::outcome_unknown:
     case Code::store_poisoned:
     case Code::store_io:
+    case Code::store_corrupt:
     case Code::store_fenced:
     case Code::disk_full:
     case Code::rolled_back:
@@ -25,7 +26,7 @@ bool World::is_final(Code code) {
 }
 
 void World::start() {
-  // A crash while the server opens is followed by another try.
+  // A crash while the server opens is followed by another try, and so is a failure that may happen.
   for (;;) {
     process_ = &sim_.spawn("server");
     ++server_;
@@ -33,13 +34,14 @@ void World::start() {
       auto opened_engine =
           open_engine(*process_, machines(*process_), options(),
                       [this](Runtime& runtime, const EngineOptions& given) { return open(runtime, given); });
+      if (!opened_engine && may_fail_to_open(opened_engine.error())) return;
       sim_.require(opened_engine.has_value(),
                    opened_engine ? "" : "opening failed: " + opened_engine.error().to_string());
       engine_ = *std::move(opened_engine);
       opened();
       send_open();
     });
-    if (lives) return;
+    if (lives && engine_) return;
     engine_.reset();
     disk_.process_kill();
   }
@@ -60,7 +62,7 @@ void World::restart() {
 }
 
 void World::run(Duration time) {
-  sim_.run_for(time);
+  advance(time);
   if (process_->crashed() || is_useless()) replace();
   process_->attempt([this] { send_open(); });
   if (process_->crashed()) restart();

@@ -53,6 +53,10 @@ class World {
   virtual bool is_useless() const { return false; }
   /// Opens the successor of a server that has crashed or is useless.
   virtual void replace() { restart(); }
+  /// Whether opening may fail like this; then it is tried again.
+  virtual bool may_fail_to_open(const Error&) { return false; }
+  /// Lets this time pass.
+  virtual void advance(Duration time) { sim_.run_for(time); }
   /// Compares what the server shows with what the log makes of it.
   virtual void check_heads() { replay_.check(*engine_); }
 
