@@ -213,6 +213,8 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
     std::size_t entries = 0;
     bool dirty = false;
     bool lost = false;  // the store has dropped it
+    std::optional<Error>
+        setback{};  // why the store has dropped what came before, and takes nothing at present
 
     /// Empties it; its memory stays for the next one.
     void reset(std::size_t requests);
