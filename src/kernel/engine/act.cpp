@@ -179,10 +179,11 @@ void EngineCore::end_waiting(const Error& why) {
   for (const auto& [id, waiter] : state_waiters_) waiter.gate->open();
 }
 
-void EngineCore::end_watching(const Error& why) {
+/// Pass the lane to cancel their timeouts, null if it is gone.
+void EngineCore::end_watching(const Error& why, Lane* lane) {
   for (auto& [id, watcher] : std::exchange(watchers_, {})) {
-    PAWL_ASSERT(watcher.done != nullptr, "a watcher is answered once", watcher.number);
-    if (watcher.patience && lane_owner_) lane_->cancel(*watcher.patience);
+    PAWL_ASSERT(watcher.done, "a watcher is answered once", watcher.number);
+    if (watcher.patience && lane != nullptr) lane->cancel(*watcher.patience);
     watcher.done(fail(why));
   }
 }
@@ -192,8 +193,8 @@ void EngineCore::end_watching(const Error& why) {
 void EngineCore::end_serving(const Error& why) {
   PAWL_ASSERT(poisoned_.has_value(), "only a poisoned engine stops what runs", why.to_string());
   end_waiting(why);
-  end_watching(why);
-  end_claims(why);
+  end_watching(why, lane_);
+  end_claims(why, lane_);
   for (auto& [key, running] : running_) running.stop.request_stop();
 }
 
@@ -217,7 +218,7 @@ void EngineCore::check_ownership() {
   if (!owner) {
     // The lease has run out and may be prolonged yet. Nobody is told anything meanwhile, also not that
     // nothing has happened.
-    end_watching(owner.error());
+    end_watching(owner.error(), lane_);
     const std::lock_guard lock(waiters_mutex_);
     for (const auto& [after, gate] : entry_waiters_) gate->open();
     for (const auto& [id, waiter] : state_waiters_) waiter.gate->open();

@@ -119,10 +119,11 @@ void EngineCore::claim_failed(const WorkKey& key) {
 }
 
 /// No work begins any more, so nobody need wait for some.
-void EngineCore::end_claims(const Error& why) {
+/// Pass the lane to cancel their timeouts, null if it is gone.
+void EngineCore::end_claims(const Error& why, Lane* lane) {
   PAWL_ASSERT(poisoned_ || stopped_, "claims end with the engine", why.to_string());
   for (auto& [id, claimer] : std::exchange(claimers_, {})) {
-    if (claimer.patience && lane_owner_) lane_->cancel(*claimer.patience);
+    if (claimer.patience && lane != nullptr) lane->cancel(*claimer.patience);
     claimer.done(fail(why));
   }
   for (auto& [key, claimer] : std::exchange(claiming_, {})) claimer.done(fail(why));

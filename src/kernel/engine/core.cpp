@@ -197,8 +197,9 @@ void EngineCore::close() {
   for (auto& request : waiting) {
     if (request.done) request.done(fail(Code::stopped, "the engine stopped"));
   }
-  end_claims(Error(Code::stopped, "the engine stopped"));
-  end_watching(Error(Code::stopped, "the engine stopped"));
+  // Their timers went with the lane.
+  end_claims(Error(Code::stopped, "the engine stopped"), nullptr);
+  end_watching(Error(Code::stopped, "the engine stopped"), nullptr);
   workers_owner_.reset();
   maintenance_owner_.reset();
   helper_owner_.reset();

@@ -279,7 +279,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void wake_watchers(const Batch& batch);
   bool is_reached(std::uint16_t machine, std::uint16_t state, const std::vector<std::string>& states) const;
   void end_waiting(const Error& why);
-  void end_watching(const Error& why);
+  void end_watching(const Error& why, Lane* lane);
   void end_serving(const Error& why);
   void watch_ownership();
   void check_ownership();
@@ -331,7 +331,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::optional<WorkKey> held(const Lease& lease) const;
   void hand_out(const WorkKey& key, std::uint16_t machine, const WorkRecord& work, const HeadData& data);
   void claim_failed(const WorkKey& key);
-  void end_claims(const Error& why);
+  void end_claims(const Error& why, Lane* lane);
   void lease_ended(WorkKey key, std::uint32_t attempt);
   void deliver(const InstanceId& sender, std::uint16_t machine, const MessageRecord& message);
   void acknowledge(const InstanceId& sender, std::uint16_t machine, std::int64_t number,
