@@ -171,9 +171,13 @@ void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const W
 /// The attempt is recorded, but what it needs cannot be read at present.
 void EngineCore::start_later(const WorkKey& key, std::uint16_t machine, std::uint32_t attempt) {
   PAWL_ASSERT(attempt > 0, "only an attempt that is recorded is made later", key.second);
+  watch_ownership();
   lane_->after(kPause, [this, key, machine, attempt] {
+    // Another owner may have begun it.
+    if (poisoned_) return;
     const auto* work = find_work(heads_.find(key.first), key.second);
     if (work == nullptr || work->attempt != attempt || work->not_before || running_.contains(key)) return;
+    if (!store_->still_owner()) return start_later(key, machine, attempt);
     if (work->stop) return stop_work(key, machine, *work);
     start_work(key.first, machine, *work);
   });
