@@ -471,6 +471,8 @@ void EngineCore::admit(const InstanceId& id) {
     const WorkKey key{id, kQueue};
     return forget_permits(std::span(&key, 1));
   }
+  PAWL_ASSERT(registry_.knows(head->machine), "only instances of known machines enter queues", head->machine);
+  if (!may_work(id, head->extras->queue)) return;  // it left meanwhile, and waits for another turn
   for (const auto& work : head->extras->work) {
     const WorkKey key{id, work.number};
     const bool has_begun = [&] {
@@ -517,6 +519,8 @@ void EngineCore::begin_attempt(const WorkKey& key) {
                         BeginWork{.number = key.second, .after = work != nullptr ? work->attempt : 0}}},
            .done =
                [this, key](const Result<std::vector<Instance>>& outcome) {
+                 // When the engine closes, nobody needs the permit, and `close` answers the claim.
+                 if (!outcome && outcome.error().code() == Code::stopped) return;
                  // Nothing was recorded: the work has gone, or cannot begin, so its permit goes back.
                  if (!outcome || outcome->empty()) not_begun(key);
                },
