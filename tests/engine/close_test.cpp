@@ -124,5 +124,34 @@ class RetainsSlowly final : public StoreAround {
   Gate& closing_;
 };
 
+TEST(ClosingThreads, AHandlerThatCutsTheLogDoesNotHoldUpTheEnd) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "pawl-close-XXXXXX").string();
+  const std::filesystem::path directory = ::mkdtemp(pattern.data());
+  ThreadRuntime runtime;
+  Gate retaining;
+  Gate closing;
+  std::atomic<Engine*> known = nullptr;
+  std::atomic<Code> told{};
+  Machines machines;
+  machines.add<order>();
+  machines.work<order, Charge>("charge", [&](const WorkContext&, const Charge&) -> Result<Reply> {
+    told = code_of(known.load()->retain());
+    return no_reply();
+  });
+  auto engine = open_engine(runtime, std::move(machines),
+                            {.store = "sqlite:" + (directory / "engine.db").string(), .keep = 1h},
+                            [&](Runtime& of, const EngineOptions& options) -> Result<std::unique_ptr<Store>> {
+                              PAWL_TRY(auto store, open_store(of, options));
+                              return std::make_unique<RetainsSlowly>(std::move(store), retaining, closing);
+                            })
+                    .value();
+  known = engine.get();
+  ASSERT_TRUE(engine->commit(Transaction{}.begin<order>("o", {}, Place{})));
+  runtime.wait(retaining);
+  engine.reset();
+  EXPECT_EQ(told.load(), Code::stopped);
+  std::filesystem::remove_all(directory);
+}
+
 }  // namespace
 }  // namespace pawl::test::closing

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "kernel/engine/batch_index.hpp"
+#include "kernel/engine/completion.hpp"
 #include "kernel/engine/counters.hpp"
 #include "kernel/engine/decide.hpp"
 #include "kernel/engine/heads.hpp"
@@ -43,8 +44,10 @@
 namespace pawl {
 
 using Done = std::move_only_function<void(Result<std::vector<Instance>>)>;
-using WatchDone = std::move_only_function<void(Result<Instance>)>;
-using ClaimDone = std::move_only_function<void(Result<std::optional<ClaimedWork>>)>;
+using WatchDone = Completion<Instance>;
+using ClaimDone = Completion<std::optional<ClaimedWork>>;
+using CompleteDone = Completion<std::vector<Instance>>;
+using RetainDone = Completion<void>;
 
 /// One thing that happens to one instance.
 struct Target {
@@ -349,12 +352,11 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void restore_ephemerals(std::vector<Ephemeral> values);
   Result<void> open_retention_clock();
   Result<void> store_retention_clock();
-  void retain_on_lane(std::move_only_function<void(Result<void>)> done);
+  void retain_on_lane(RetainDone done);
   bool may_forget(const Head& head, Time before) const;
-  void forget_step(std::vector<InstanceId> ids, Time before, Seq horizon,
-                   std::move_only_function<void(Result<void>)> done);
+  void forget_step(std::vector<InstanceId> ids, Time before, Seq horizon, RetainDone done);
   Result<void> forget_instances(std::span<const InstanceId> ids);
-  void cut_step(Seq horizon, std::move_only_function<void(Result<void>)> done);
+  void cut_step(Seq horizon, RetainDone done);
   bool has_moved(const InstanceId& id, Seq seq) const;
 
   Runtime& runtime_;

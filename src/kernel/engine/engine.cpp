@@ -5,36 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "kernel/engine/completion.hpp"
 #include "kernel/engine/core.hpp"
 #include "pawl/atomic.hpp"
 
 namespace pawl {
-namespace {
-
-/// Waits for what a callback is called with.
-template <class T, class Begin>
-Result<T> awaited(Runtime& runtime, Begin begin) {
-  struct Slot {
-    Gate gate;
-    Result<T> outcome = fail(Code::stopped, "the engine stopped before the outcome was known");
-  };
-  // Shared with the callback: after a simulated crash the waiter is gone before the lane's last task.
-  auto slot = std::make_shared<Slot>();
-  // Also where it is never called, because the engine closes.
-  struct Opener {
-    std::shared_ptr<Slot> slot;
-    explicit Opener(std::shared_ptr<Slot> of) : slot(std::move(of)) {}
-    Opener(Opener&&) noexcept = default;
-    ~Opener() {
-      if (slot) slot->gate.open();
-    }
-  };
-  begin([opener = Opener(slot)](Result<T> outcome) { opener.slot->outcome = std::move(outcome); });
-  runtime.wait(slot->gate);
-  return std::move(slot->outcome);
-}
-
-}  // namespace
 
 Engine::Engine(std::shared_ptr<EngineCore> core) : core_(std::move(core)) {}
 Engine::~Engine() { core_->close(); }
@@ -122,7 +97,7 @@ std::string Engine::cursor_before(std::int64_t count) const {
 
 Result<std::optional<ClaimedWork>> Engine::claim(std::string_view machine, std::vector<std::string> works,
                                                  Duration wait) {
-  return awaited<std::optional<ClaimedWork>>(
+  return await<std::optional<ClaimedWork>>(
       core_->runtime(), [&](auto done) { core_->claim(machine, std::move(works), wait, std::move(done)); });
 }
 
@@ -132,7 +107,7 @@ void Engine::claim(std::string_view machine, std::vector<std::string> works, Dur
 }
 
 Result<LeaseStatus> Engine::heartbeat(const Lease& lease) {
-  return awaited<LeaseStatus>(core_->runtime(), [&](auto done) { core_->heartbeat(lease, std::move(done)); });
+  return await<LeaseStatus>(core_->runtime(), [&](auto done) { core_->heartbeat(lease, std::move(done)); });
 }
 
 void Engine::heartbeat(const Lease& lease, std::move_only_function<void(Result<LeaseStatus>)> done) {
@@ -140,8 +115,8 @@ void Engine::heartbeat(const Lease& lease, std::move_only_function<void(Result<L
 }
 
 Result<void> Engine::complete(const Lease& lease, Result<Reply> result) {
-  return awaited<void>(core_->runtime(),
-                       [&](auto done) { complete(lease, std::move(result), std::move(done)); });
+  return await<void>(core_->runtime(),
+                     [&](auto done) { complete(lease, std::move(result), std::move(done)); });
 }
 
 void Engine::complete(const Lease& lease, Result<Reply> result,
