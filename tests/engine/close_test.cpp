@@ -103,6 +103,19 @@ TEST_F(ClosingWorld, AClaimWhoseAttemptWaitsForTheLeaseIsToldThatTheEngineStoppe
   EXPECT_THAT(codes, ElementsAre(Code::stopped));
 }
 
+TEST_F(ClosingWorld, EveryCallbackWhoseTurnHasNotComeIsToldThatTheEngineStopped) {
+  ASSERT_TRUE(world->create<counter>("c"));
+  std::vector<Code> codes;
+  const auto note = [&](const auto& outcome) { codes.push_back(code_of(outcome)); };
+  // The engine's thread has not looked at any of them when it ends.
+  world->wait_for("counter", "c", {"open"}, std::nullopt, note);
+  world->heartbeat({.machine = "order", .key = "o"}, note);
+  world->complete({.machine = "order", .key = "o"}, no_reply(), note);
+  world.stop();
+  EXPECT_THAT(codes, SizeIs(3));
+  EXPECT_THAT(codes, Each(Code::stopped));
+}
+
 /// Forgetting takes its time, so that closing can come between.
 class RetainsSlowly final : public StoreAround {
  public:

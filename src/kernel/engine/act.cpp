@@ -225,8 +225,8 @@ void EngineCore::check_ownership() {
   }
   const bool busy = [&] {
     const std::lock_guard lock(waiters_mutex_);
-    return !watchers_.empty() || !claimers_.empty() || !running_.empty() || !entry_waiters_.empty() ||
-           !state_waiters_.empty();
+    return !watchers_.empty() || !claims_.empty() || !claiming_.empty() || !running_.empty() ||
+           !entry_waiters_.empty() || !state_waiters_.empty();
   }();
   if (busy) watch_ownership();
 }

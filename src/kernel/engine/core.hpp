@@ -128,8 +128,8 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
 
   // Work that is done elsewhere (claim.cpp).
   void claim(std::string_view machine, std::vector<std::string> works, Duration wait, ClaimDone done);
-  void heartbeat(const Lease& lease, std::move_only_function<void(Result<LeaseStatus>)> done);
-  void complete(const Lease& lease, Result<Reply> result, Done done);
+  void heartbeat(const Lease& lease, Completion<LeaseStatus> done);
+  void complete(const Lease& lease, Result<Reply> result, CompleteDone done);
 
   // Beside the log and operating (operate.cpp).
   Result<void> put_ephemeral(std::string_view machine, std::string_view key, std::string name,
@@ -183,12 +183,20 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
     std::uint32_t attempt = 0;
     Result<Reply> result;
   };
-  /// Somebody who wants to do work of these names.
-  struct Claimer {
+  /// A blocked claim() call.
+  struct BlockedClaim {
+    std::uint64_t id = 0;  // in the order in which they came
     std::uint16_t machine = 0;
     std::vector<std::string> works;
+    bool waits = false;  // false: without an offer it is answered at once
     ClaimDone done;
-    std::optional<TimerId> patience{};
+    std::optional<TimerId> timeout{};
+  };
+  /// A complete() call whose commit is under way.
+  struct Completing {
+    std::uint32_t attempt = 0;
+    Result<Reply> result;
+    std::vector<CompleteDone> callers;  // the first one and its repeats
   };
   struct StateWaiter {
     std::vector<std::uint16_t> states;
@@ -330,12 +338,15 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   bool is_leased(std::uint16_t machine, std::string_view work) const;
   void offer(const WorkKey& key, std::uint16_t machine, const std::string& name);
   void withdraw_offer(const WorkKey& key);
-  void serve(Claimer claimer, std::uint64_t id);
+  void serve(BlockedClaim claim);
+  void claim_timed_out(std::uint64_t id);
   std::optional<WorkKey> held(const Lease& lease) const;
   void hand_out(const WorkKey& key, std::uint16_t machine, const WorkRecord& work, const HeadData& data);
   void claim_failed(const WorkKey& key);
   void end_claims(const Error& why, Lane* lane);
   void lease_ended(WorkKey key, std::uint32_t attempt);
+  void complete_again(const Lease& lease, const Result<Reply>& result, CompleteDone done);
+  void completed(const WorkKey& key, const Result<std::vector<Instance>>& outcome);
   void deliver(const InstanceId& sender, std::uint16_t machine, const MessageRecord& message);
   void acknowledge(const InstanceId& sender, std::uint16_t machine, std::int64_t number,
                    std::optional<Error> refused);
@@ -413,9 +424,11 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::size_t replaced_ = 0;  // threads whose handlers do not stop
   std::map<std::pair<std::uint16_t, std::string>, std::deque<WorkKey>> offers_;  // first in, first out
   std::set<WorkKey> offered_;
-  std::map<WorkKey, Claimer> claiming_;  // until their attempt has begun
-  std::map<std::uint64_t, Claimer> claimers_;
-  std::uint64_t last_claimer_ = 0;
+  std::set<WorkKey> unclaimed_;               // offered, with an attempt that is recorded already
+  std::map<WorkKey, BlockedClaim> claiming_;  // until their attempt has begun
+  std::map<std::uint64_t, BlockedClaim> claims_;
+  std::uint64_t last_claim_ = 0;
+  std::map<WorkKey, Completing> completing_;
   std::unordered_multimap<InstanceId, Watcher> watchers_;
   std::uint64_t last_watcher_ = 0;
   mutable std::mutex pools_mutex_;

@@ -123,6 +123,11 @@ void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const W
   PAWL_ASSERT(handler != nullptr, "an attempt begins only where there is a handler", work.name);
   PAWL_ASSERT(work.attempt > 0 && !running_.contains(key), "a piece of work runs once at a time", work.number,
               work.attempt);
+  if (handler->options.lease && !claiming_.contains(key)) {
+    // Its claim has ended meanwhile.
+    unclaimed_.insert(key);
+    return offer(key, machine, work.name);
+  }
   const auto& head = *heads_.find(id);
   auto data = head.data;
   if (!data) {
@@ -477,7 +482,8 @@ void EngineCore::admit(const InstanceId& id) {
     const WorkKey key{id, work.number};
     const bool has_begun = [&] {
       const std::lock_guard lock(pools_mutex_);
-      return running_.contains(key) || pool_of(head->machine, work).held(HolderName(key).view()) != 0;
+      return running_.contains(key) || claiming_.contains(key) || unclaimed_.contains(key) ||
+             pool_of(head->machine, work).held(HolderName(key).view()) != 0;
     }();
     if (!has_begun) resume_work(*head, work);
   }
@@ -513,6 +519,8 @@ void EngineCore::begin_attempt(const WorkKey& key) {
   const auto* head = heads_.find(key.first);
   const auto* work = find_work(head, key.second);
   const auto machine = head != nullptr ? head->machine : std::uint16_t{0};
+  // Recorded already; unless the work has ended in the batch that is being published.
+  if (unclaimed_.erase(key) != 0 && work != nullptr) return start_work(key.first, machine, *work);
   enqueue({.targets = {{machine,
                         key.first,
                         {},
