@@ -204,7 +204,7 @@ TEST_F(EngineThreads, WhoIsAloneDoesTheWorkOnTheirOwnThread) {
   // The engine may be busy with something of its own at first, such as writing heads behind.
   for (int i = 0; i < 1000 && !was_here; ++i) {
     Gate done;
-    engine->submit_here(Transaction{}.send<counter>("c", Add{1}), [&](const auto& outcome) {
+    submit_inline(*engine, Transaction{}.send<counter>("c", Add{1}), [&](const auto& outcome) {
       EXPECT_TRUE(outcome);
       was_here = std::this_thread::get_id() == here;
       done.open();

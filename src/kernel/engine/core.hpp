@@ -88,6 +88,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
 
   static Result<std::unique_ptr<Engine>> open_engine(Runtime& runtime, Machines machines,
                                                      EngineOptions options, const StoreOpener& opener);
+  static void submit_inline(Engine& engine, Transaction transaction, Done done);
   Result<void> open(const StoreOpener& opener);
   void close();
 
@@ -99,10 +100,6 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void submit(Transaction transaction, std::optional<Request::PartitionGuard> guard, Done done,
               bool here = false);
   void enqueue(Request request, bool here = false);
-  /// Whether the last commit was so short that who has other duties can do it, too.
-  bool commits_quickly() const {
-    return commit_time_.load(std::memory_order_relaxed) < std::chrono::milliseconds(5);
-  }
   Result<std::vector<Instance>> wait_for_outcome(Transaction transaction,
                                                  std::optional<Request::PartitionGuard> guard);
 

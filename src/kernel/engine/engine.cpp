@@ -31,6 +31,15 @@ Result<std::unique_ptr<Engine>> open_engine(Runtime& runtime, Machines machines,
   return EngineCore::open_engine(runtime, std::move(machines), std::move(options), opener);
 }
 
+void EngineCore::submit_inline(Engine& engine, Transaction transaction, Done done) {
+  engine.core_->submit(std::move(transaction), std::nullopt, std::move(done), true);
+}
+
+void submit_inline(Engine& engine, Transaction transaction,
+                   std::move_only_function<void(Result<std::vector<Instance>>)> done) {
+  EngineCore::submit_inline(engine, std::move(transaction), std::move(done));
+}
+
 const OpenReport& Engine::report() const { return core_->report(); }
 
 Result<std::vector<Instance>> Engine::commit(Transaction transaction) {
@@ -40,11 +49,6 @@ Result<std::vector<Instance>> Engine::commit(Transaction transaction) {
 void Engine::submit(Transaction transaction,
                     std::move_only_function<void(Result<std::vector<Instance>>)> done) {
   core_->submit(std::move(transaction), std::nullopt, std::move(done));
-}
-
-void Engine::submit_here(Transaction transaction,
-                         std::move_only_function<void(Result<std::vector<Instance>>)> done) {
-  core_->submit(std::move(transaction), std::nullopt, std::move(done), core_->commits_quickly());
 }
 
 Result<std::vector<Instance>> Engine::atomically(std::string partition,
