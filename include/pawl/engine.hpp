@@ -45,13 +45,13 @@ class EngineCore;
 
 /// How an engine is run. Every field has a default that suits one process on one machine.
 struct EngineOptions {
-  std::string store = "sqlite:pawl.db";  ///< "sqlite:PATH" or "postgresql://user@host/database"
-  bool take_over = false;                ///< take the store from an owner whose lease still lives
-  std::string vfs{};                     ///< a registered SQLite VFS, for `sim::Disk`
-  std::size_t work_threads = 8;          ///< threads that run work
-  std::size_t max_started_attempts = 1024;  ///< first attempts that run or wait for a thread
-  std::size_t queue = 65536;  ///< requests that may wait; the next gets `overloaded`
-  std::size_t batch = 4096;   ///< transactions that share one durable commit, at most
+  std::string store = "sqlite:pawl.db";              ///< "sqlite:PATH" or "postgresql://user@host/database"
+  bool take_over = false;                            ///< take the store from an owner whose lease still lives
+  std::string vfs{};                                 ///< a registered SQLite VFS, for `sim::Disk`
+  std::size_t work_threads = 8;                      ///< threads that run work
+  std::size_t max_started_attempts = 1024;           ///< first attempts that run or wait for a thread
+  std::size_t queue = 65536;                         ///< requests that may wait; the next gets `overloaded`
+  std::size_t batch = 4096;                          ///< transactions that share one durable commit, at most
   std::size_t cache_bytes = std::size_t{256} << 20;  ///< instance data kept in memory
   std::map<std::string, std::uint32_t> pools{};      ///< permit pools by name
   std::vector<Sql> schema{};                         ///< the application's CREATE TABLE IF NOT EXISTS …
@@ -73,7 +73,8 @@ struct OpenReport {
   std::size_t recovered = 0;    ///< states changed by a recovery mapping
   std::size_t interrupted = 0;  ///< pieces of work whose attempt a crash had cut off
   std::size_t overdue_timers = 0;
-  std::vector<std::string> weakened_guarantees{};  ///< in what the store keeps less than the full guarantee, in sentences
+  std::vector<std::string>
+      weakened_guarantees{};  ///< in what the store keeps less than the full guarantee, in sentences
   std::vector<std::string>
       unknown;  ///< "machine" or "machine.state" that this program does not know; untouched
 };
@@ -141,22 +142,18 @@ class Engine {
     return snapshot<M>(commit(Transaction{}.send<M>(std::move(key), std::move(event), std::move(options))));
   }
 
-  /// Several operations on instances of one partition, all or nothing; one snapshot per operation.
+  /// Several operations on instances of one partition, all or nothing; one snapshot per operation. If the
+  /// engine is idle, the calling thread commits, which saves two wake-ups.
   Result<std::vector<Instance>> commit(Transaction transaction);
 
   /// The same without waiting. `done` runs on the engine's own thread once the outcome is durable, or on that
   /// of somebody who commits; it must not block and must not destroy the engine.
   void submit(Transaction transaction, std::move_only_function<void(Result<std::vector<Instance>>)> done);
-  /// The same, but where the engine has nothing else to do and the last commit took less than five
-  /// milliseconds, the calling thread does the work: it returns when the outcome is durable and `done` has
-  /// run. Saves a wake-up, but a disk that stalls holds up the caller. `commit` always does so.
-  void submit_here(Transaction transaction,
-                   std::move_only_function<void(Result<std::vector<Instance>>)> done);
 
   /// A change that depends on what is read: `change` reads instances of one partition and sends to them; the
-  /// whole is committed if nothing in the partition changed meanwhile, and run again default_value, `attempts`
-  /// times at most. It runs on the caller's thread and must have no side effects. Errors: what `change`
-  /// returns, `version_conflict` after the last attempt, and those of `commit`.
+  /// whole is committed if nothing in the partition changed meanwhile, and run again default_value,
+  /// `attempts` times at most. It runs on the caller's thread and must have no side effects. Errors: what
+  /// `change` returns, `version_conflict` after the last attempt, and those of `commit`.
   Result<std::vector<Instance>> atomically(std::string partition,
                                            const std::function<Result<void>(Atomic&)>& change,
                                            int attempts = 10);

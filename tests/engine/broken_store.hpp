@@ -145,6 +145,36 @@ class Unreadable final : public StoreAround {
   ReadFate& fate_;
 };
 
+/// How often `Busy` was asked to write, and whether it refuses.
+struct BusyFate {
+  bool busy = false;
+  int asked = 0;
+};
+
+/// One that another program writes at present.
+class Busy final : public StoreAround {
+ public:
+  Busy(std::unique_ptr<Store> inside, BusyFate& fate) : StoreAround(std::move(inside)), fate_(fate) {}
+
+  Result<Seq> apply(const Write& write) override {
+    PAWL_CHECK(ask());
+    return inside_->apply(write);
+  }
+  Result<void> put(std::span<const Ephemeral> values) override {
+    PAWL_CHECK(ask());
+    return inside_->put(values);
+  }
+
+ private:
+  Result<void> ask() {
+    if (!fate_.busy) return {};
+    ++fate_.asked;
+    return fail(Code::rolled_back, "another program writes the file");
+  }
+
+  BusyFate& fate_;
+};
+
 /// Opens a store inside another one, for `Beginning::opener`.
 template <class Around, class Fate>
 StoreOpener opens(Fate& fate) {

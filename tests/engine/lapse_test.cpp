@@ -110,5 +110,56 @@ TEST_F(LapseTest, ALeaseThatComesBackGoesOnWithItsWorkAndItsTimers) {
   EXPECT_TRUE(world->send<counter>("c", Add{1}));
 }
 
+/// An attempt that is recorded, but whose instance could not be read when it was to begin.
+class DelayedAttemptTest : public testing::Test {
+ protected:
+  DelayedAttemptTest() {
+    EXPECT_TRUE(world->create<order>("o"));
+    // The engine reads the order after that commit to start its work.
+    reading.after_commit = Code::store_io;
+    EXPECT_TRUE(world->send<order>("o", Place{}));
+    world.simulation().run_for(100ms);
+    EXPECT_EQ(calls, 0);
+  }
+
+  Machines machines() {
+    Machines made;
+    made.add<order>();
+    made.work<order, Charge>("charge", [this](const WorkContext&, const Charge&) -> Result<Reply> {
+      ++calls;
+      return no_reply();
+    });
+    return made;
+  }
+
+  LeaseFate fate;
+  ReadFate reading;
+  int calls = 0;
+  World world{
+      [this] { return machines(); },
+      {.cache_bytes = 0},
+      {.opener = [this](Runtime& runtime, const EngineOptions& options) -> Result<std::unique_ptr<Store>> {
+        PAWL_TRY(auto store, open_store(runtime, options));
+        return std::make_unique<Leased>(std::make_unique<Unreadable>(std::move(store), reading), fate);
+      }}};
+};
+
+TEST_F(DelayedAttemptTest, DoesNotBeginAfterAnotherOwnerHasTakenOver) {
+  fate.ended = true;
+  reading = {};
+  world.simulation().run_for(1min);
+  EXPECT_EQ(calls, 0);
+}
+
+TEST_F(DelayedAttemptTest, BeginsOnceTheLeaseHasComeBack) {
+  fate.lapsed = true;
+  reading = {};
+  world.simulation().run_for(1min);
+  EXPECT_EQ(calls, 0);
+  fate.lapsed = false;
+  world.simulation().run_for(1min);
+  EXPECT_EQ(calls, 1);
+}
+
 }  // namespace
 }  // namespace pawl::test::lapses

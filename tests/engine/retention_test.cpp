@@ -226,6 +226,23 @@ TEST_F(ReadBesideRetention, AListReadsAnInstanceAgainThatWentOnMeanwhile) {
   EXPECT_EQ(page->instances[0].data, R"({"sum":5})");
 }
 
+TEST_F(ReadBesideRetention, AListShowsAnInstanceCreatedAgainMeanwhileOnce) {
+  ASSERT_TRUE(world_->create<counter>("last"));
+  before_reading_ = [this] {
+    ASSERT_TRUE(world_->retain());
+    ASSERT_TRUE(world_->create<counter>("done"));
+  };
+  std::vector<std::string> keys;
+  ListQuery query{.machine = "counter", .limit = 2};
+  do {
+    const auto page = world_->list(query);
+    ASSERT_TRUE(page) << page.error().to_string();
+    for (const auto& instance : page->instances) keys.push_back(instance.key);
+    query.cursor = page->next;
+  } while (!query.cursor.empty());
+  EXPECT_THAT(keys, testing::ElementsAre("c", "last", "done"));
+}
+
 TEST_F(ReadBesideRetention, AReaderBetweenStoreAndMemoryFindsAForgottenInstanceUnknown) {
   std::thread reader;
   std::binary_semaphore reading(0);

@@ -7,8 +7,10 @@
 #include <filesystem>
 #include <thread>
 
+#include "kernel/engine/open_engine.hpp"
 #include "pawl/atomic.hpp"
 #include "pawl/engine.hpp"
+#include "tests/engine/broken_store.hpp"
 #include "tests/engine/machines.hpp"
 
 namespace pawl::test {
@@ -151,6 +153,49 @@ TEST_F(EngineThreads, StoppingAnswersEverybody) {
   EXPECT_EQ(answered, 200);
 }
 
+/// Commits nothing once `failing` is set: it fails when the engine begins to close.
+class FailsAtClose final : public StoreAround {
+ public:
+  FailsAtClose(std::unique_ptr<Store> inside, std::atomic<bool>& failing)
+      : StoreAround(std::move(inside)), failing_(failing) {}
+
+  Result<void> commit() override {
+    if (!failing_) return StoreAround::commit();
+    runtime_.wait(closing_);
+    StoreAround::discard();
+    return fail(Code::store_io, "the disk failed");
+  }
+  void stop_queries() override {
+    StoreAround::stop_queries();
+    closing_.open();
+  }
+
+ private:
+  ThreadRuntime runtime_;
+  Gate closing_;
+  std::atomic<bool>& failing_;
+};
+
+TEST_F(EngineThreads, AStoreThatFailsWhileTheEngineClosesEndsEveryWaitOnce) {
+  std::atomic<bool> failing = false;
+  Machines machines;
+  machines.add<counter>();
+  engine =
+      open_engine(runtime, std::move(machines), {.store = "sqlite:" + (directory / "engine.db").string()},
+                  [&](Runtime& of, const EngineOptions& options) -> Result<std::unique_ptr<Store>> {
+                    PAWL_TRY(auto store, open_store(of, options));
+                    return std::make_unique<FailsAtClose>(std::move(store), failing);
+                  })
+          .value();
+  ASSERT_TRUE(engine->create<counter>("c"));
+  std::atomic<int> told = 0;
+  engine->wait_for("counter", "c", {"closed"}, 1h, [&](const auto&) { ++told; });
+  failing = true;
+  engine->submit(Transaction{}.send<counter>("c", Add{1}), [&](const auto&) { ++told; });
+  engine.reset();
+  EXPECT_EQ(told, 2);
+}
+
 TEST_F(EngineThreads, WhoIsAloneDoesTheWorkOnTheirOwnThread) {
   open();
   ASSERT_TRUE(engine->create<counter>("c"));
@@ -159,7 +204,7 @@ TEST_F(EngineThreads, WhoIsAloneDoesTheWorkOnTheirOwnThread) {
   // The engine may be busy with something of its own at first, such as writing heads behind.
   for (int i = 0; i < 1000 && !was_here; ++i) {
     Gate done;
-    engine->submit_here(Transaction{}.send<counter>("c", Add{1}), [&](const auto& outcome) {
+    submit_inline(*engine, Transaction{}.send<counter>("c", Add{1}), [&](const auto& outcome) {
       EXPECT_TRUE(outcome);
       was_here = std::this_thread::get_id() == here;
       done.open();

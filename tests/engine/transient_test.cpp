@@ -140,6 +140,47 @@ INSTANTIATE_TEST_SUITE_P(Codes, TransientTest,
                          testing::Values(Code::store_io, Code::rolled_back, Code::disk_full),
                          [](const auto& each) { return std::string(name(each.param)); });
 
+TEST(BusyStore, IsAskedOnceForAWholeBatch) {
+  BusyFate fate;
+  World world{counters, {}, {.opener = opens<Busy>(fate)}};
+  ASSERT_TRUE(world->create<counter>("c"));
+  fate.busy = true;
+  std::vector<Code> codes;
+  ASSERT_TRUE(world->put_ephemeral("counter", "c", "seen", "1"));
+  for (int i = 0; i < 100; ++i) {
+    world->submit(Transaction{}.send<counter>("c", Add{1}),
+                  [&](const auto& outcome) { codes.push_back(code_of(outcome)); });
+  }
+  world.simulation().run_until([&] { return codes.size() == 100; });
+  EXPECT_EQ(fate.asked, 1);
+  EXPECT_THAT(codes, testing::Each(Code::rolled_back));
+  fate.busy = false;
+  EXPECT_EQ(world->send<counter>("c", Add{1}).value().data.sum, 1);
+  EXPECT_EQ(world->ephemerals("counter", "c").value().at("seen"), "1");
+}
+
+TEST(BusyStore, KeepsTheEnginesOwnRequestsOfAWholeBatchForLater) {
+  BusyFate fate;
+  World world{[] {
+                Machines machines;
+                machines.add<order>();
+                machines.work<order, Charge>(
+                    "charge", [](const WorkContext&, const Charge&) { return reply(Charged{"r"}); },
+                    {.pool = "none"});
+                return machines;
+              },
+              {.pools = {{"none", 1}}},
+              {.opener = opens<Busy>(fate)}};
+  for (const auto* key : {"a", "b", "c"}) ASSERT_TRUE(world->create<order>(key));
+  for (const auto* key : {"a", "b", "c"}) ASSERT_TRUE(world->send<order>(key, Place{}));
+  fate.busy = true;
+  world.simulation().run_for(31min);
+  fate.busy = false;
+  world.simulation().run_for(1min);
+  for (const auto* key : {"a", "b", "c"})
+    EXPECT_NE(world->get<order>(key).value().state, Order::placed) << key;
+}
+
 /// Whether a request of the engine's own changes an order with this piece of work.
 bool changes(WorkRecord work, const Happening& request) {
   const Registry registry([] {

@@ -116,7 +116,7 @@ void World::send(std::size_t number) {
   };
   auto transaction = operation.make().request_id(fmt::format("operation {}", number));
   if (chance(2)) {
-    engine_->submit_here(std::move(transaction), std::move(done));
+    submit_inline(*engine_, std::move(transaction), std::move(done));
   } else {
     engine_->submit(std::move(transaction), std::move(done));
   }

@@ -161,7 +161,7 @@ void EngineCore::wake_watchers(const Batch& batch) {
         continue;
       }
       auto node = watchers_.extract(watcher++);
-      PAWL_ASSERT(node.mapped().done != nullptr, "a watcher is answered once", node.mapped().number);
+      PAWL_ASSERT(node.mapped().done, "a watcher is answered once", node.mapped().number);
       if (node.mapped().patience) lane_->cancel(*node.mapped().patience);
       auto instance = to_instance(draft);
       instance.value = draft.data.share_value();
@@ -179,10 +179,11 @@ void EngineCore::end_waiting(const Error& why) {
   for (const auto& [id, waiter] : state_waiters_) waiter.gate->open();
 }
 
-void EngineCore::end_watching(const Error& why) {
+/// Pass the lane to cancel their timeouts, null if it is gone.
+void EngineCore::end_watching(const Error& why, Lane* lane) {
   for (auto& [id, watcher] : std::exchange(watchers_, {})) {
-    PAWL_ASSERT(watcher.done != nullptr, "a watcher is answered once", watcher.number);
-    if (watcher.patience && lane_owner_) lane_->cancel(*watcher.patience);
+    PAWL_ASSERT(watcher.done, "a watcher is answered once", watcher.number);
+    if (watcher.patience && lane != nullptr) lane->cancel(*watcher.patience);
     watcher.done(fail(why));
   }
 }
@@ -192,8 +193,8 @@ void EngineCore::end_watching(const Error& why) {
 void EngineCore::end_serving(const Error& why) {
   PAWL_ASSERT(poisoned_.has_value(), "only a poisoned engine stops what runs", why.to_string());
   end_waiting(why);
-  end_watching(why);
-  end_claims(why);
+  end_watching(why, lane_);
+  end_claims(why, lane_);
   for (auto& [key, running] : running_) running.stop.request_stop();
 }
 
@@ -217,15 +218,15 @@ void EngineCore::check_ownership() {
   if (!owner) {
     // The lease has run out and may be prolonged yet. Nobody is told anything meanwhile, also not that
     // nothing has happened.
-    end_watching(owner.error());
+    end_watching(owner.error(), lane_);
     const std::lock_guard lock(waiters_mutex_);
     for (const auto& [after, gate] : entry_waiters_) gate->open();
     for (const auto& [id, waiter] : state_waiters_) waiter.gate->open();
   }
   const bool busy = [&] {
     const std::lock_guard lock(waiters_mutex_);
-    return !watchers_.empty() || !claimers_.empty() || !running_.empty() || !entry_waiters_.empty() ||
-           !state_waiters_.empty();
+    return !watchers_.empty() || !claims_.empty() || !claiming_.empty() || !running_.empty() ||
+           !entry_waiters_.empty() || !state_waiters_.empty();
   }();
   if (busy) watch_ownership();
 }
@@ -235,22 +236,23 @@ void EngineCore::watch_state(std::string_view machine, std::string_view key, std
                              std::optional<Duration> timeout, WatchDone done) {
   const auto number = registry_.find(machine);
   if (!number) return done(fail(number.error()));
-  auto watcher = std::make_shared<Watcher>(Watcher{std::move(states), std::move(done)});
-  const bool posted = post([this, id = registry_.id(*number, key), watcher, timeout] {
+  Watcher watcher{std::move(states), std::move(done)};
+  post([this, id = registry_.id(*number, key), watcher = std::move(watcher), timeout]() mutable {
+    PAWL_ASSERT(watcher.done && watcher.number == 0, "a watcher is registered once, before it is answered");
     const auto* head = heads_.find(id);
-    if (head == nullptr) return watcher->done(fail(Code::unknown_instance, "there is no such instance"));
-    if (poisoned_) return watcher->done(fail(*poisoned_));
-    if (const auto owner = store_->still_owner(); !owner) return watcher->done(fail(owner.error()));
-    if (is_reached(head->machine, head->state, watcher->states)) {
+    if (head == nullptr) return watcher.done(fail(Code::unknown_instance, "there is no such instance"));
+    if (poisoned_) return watcher.done(fail(*poisoned_));
+    if (const auto owner = store_->still_owner(); !owner) return watcher.done(fail(owner.error()));
+    if (is_reached(head->machine, head->state, watcher.states)) {
       auto instance = to_instance(*head);
-      if (!instance.data.empty()) return watcher->done(std::move(instance));
+      if (!instance.data.empty()) return watcher.done(std::move(instance));
       auto data = load_data(id, head->machine, head->seq);
-      if (!data) return watcher->done(fail(std::move(data).error()));
+      if (!data) return watcher.done(fail(std::move(data).error()));
       instance.data = *std::move(data);
-      return watcher->done(std::move(instance));
+      return watcher.done(std::move(instance));
     }
-    watcher->number = ++last_watcher_;
-    const auto place = watchers_.emplace(id, std::move(*watcher));
+    watcher.number = ++last_watcher_;
+    const auto place = watchers_.emplace(id, std::move(watcher));
     watch_ownership();
     if (!timeout) return;
     place->second.patience = lane_->after(*timeout, [this, id, number = place->second.number] {
@@ -266,7 +268,6 @@ void EngineCore::watch_state(std::string_view machine, std::string_view key, std
                                                  : registry_.state_name(present->machine, present->state))));
     });
   });
-  if (!posted) watcher->done(fail(Code::stopped, "the engine is stopping"));
 }
 
 }  // namespace pawl

@@ -136,6 +136,7 @@ void EngineCore::Batch::reset(std::size_t requests) {
   entries = 0;
   dirty = false;
   lost = false;
+  setback.reset();
 }
 
 /// One batch of what was taken, as much as fits. Returns how many requests that were.
@@ -182,6 +183,9 @@ void EngineCore::decide_batch(Batch& batch, std::span<Request> requests) {
       outcome = fail(*poisoned_);
     } else if (!owner) {
       outcome = fail(owner.error());
+    } else if (batch.setback) {
+      // The store may take seconds to say the same of each.
+      outcome = fail(*batch.setback);
     } else {
       outcome = decide_or_refuse(batch, request);
     }
@@ -193,6 +197,7 @@ void EngineCore::decide_batch(Batch& batch, std::span<Request> requests) {
       batch.answers.push_back({&request, std::move(outcome)});
       fail_batch(batch, error);
       batch.reset(requests.size());
+      if (!poisoned_) batch.setback = error;
     } else if (transient && request.internal) {
       // The instance's data could not be read, or a lease has run out and may be prolonged yet; what the
       // engine itself wants is not lost by that.
@@ -206,7 +211,8 @@ void EngineCore::decide_batch(Batch& batch, std::span<Request> requests) {
 
 /// Makes what was decided durable and answers.
 void EngineCore::finish_batch(Batch& batch) {
-  const auto flushed = flush_ephemerals(batch);
+  // Values that wait are written later where the store takes nothing at present.
+  const auto flushed = batch.setback ? Result<void>() : flush_ephemerals(batch);
   if (batch.dirty || !flushed) {
     if (const auto committed = flushed ? commit_batch(batch) : flushed; !committed) {
       fail_batch(batch, committed.error());

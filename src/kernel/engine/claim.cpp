@@ -18,7 +18,14 @@ Error lost(const Lease& lease) {
                   lease.machine.substr(0, 64), lease.key.substr(0, 128), lease.attempt, lease.number));
 }
 
-Error stopping() { return {Code::stopped, "the engine is stopping"}; }
+bool is_same(const Result<Reply>& first, const Result<Reply>& second) {
+  if (!first || !second) return !first && !second && first.error() == second.error();
+  const auto& event = first->event;
+  const auto& other = second->event;
+  const bool same_event = event && other ? event->type == other->type && event->payload == other->payload
+                                         : event.has_value() == other.has_value();
+  return same_event && first->error == second->error && first->sql == second->sql;
+}
 
 }  // namespace
 
@@ -37,66 +44,82 @@ void EngineCore::claim(std::string_view machine, std::vector<std::string> works,
                      fmt::format("{} has no work \"{}\" that can be claimed", machine, name.substr(0, 64))));
   }
   if (works.empty()) return done(fail(Code::invalid_argument, "a claim names at least one kind of work"));
-  auto claimer = std::make_shared<Claimer>(Claimer{*number, std::move(works), std::move(done)});
-  const bool posted = post([this, claimer, wait] {
-    if (poisoned_) return claimer->done(fail(*poisoned_));
-    const auto id = ++last_claimer_;
-    if (wait > Duration::zero()) {
-      claimer->patience = lane_->after(wait, [this, id] {
-        if (auto node = claimers_.extract(id)) node.mapped().done(std::nullopt);
-      });
-    }
-    serve(std::move(*claimer), id);
+  BlockedClaim claim{.machine = *number, .works = std::move(works), .done = std::move(done)};
+  post([this, claim = std::move(claim), wait]() mutable {
+    PAWL_ASSERT(claim.done && claim.id == 0, "a claim is answered once, after it was served", claim.id);
+    if (poisoned_) return claim.done(fail(*poisoned_));
+    claim.id = ++last_claim_;
+    claim.waits = wait > Duration::zero();
+    if (claim.waits) claim.timeout = lane_->after(wait, [this, id = claim.id] { claim_timed_out(id); });
+    serve(std::move(claim));
   });
-  if (!posted) claimer->done(fail(stopping()));
 }
 
-/// Gives the claimer the oldest offer, or lets it wait for one.
-void EngineCore::serve(Claimer claimer, std::uint64_t id) {
-  for (const auto& name : claimer.works) {
-    const auto found = offers_.find({claimer.machine, name});
+/// Gives the claim the oldest offer, or lets it wait for one.
+void EngineCore::serve(BlockedClaim claim) {
+  PAWL_ASSERT(claim.id != 0 && claim.done, "a claim is answered once", claim.id);
+  for (const auto& name : claim.works) {
+    const auto found = offers_.find({claim.machine, name});
     if (found == offers_.end()) continue;
     const auto key = found->second.front();
     found->second.pop_front();
     if (found->second.empty()) offers_.erase(found);
     const auto offers = offered_.erase(key);
-    PAWL_ASSERT(offers == 1 && !claiming_.contains(key), "work is offered once and goes to one claimer",
+    PAWL_ASSERT(offers == 1 && !claiming_.contains(key), "work is offered once and goes to one claim",
                 key.second, offers);
-    if (claimer.patience) lane_->cancel(*std::exchange(claimer.patience, std::nullopt));
-    claiming_.emplace(key, std::move(claimer));
+    // The store may not be able to record the attempt at present.
+    if (!claim.timeout) claim.timeout = lane_->after(kPause, [this, id = claim.id] { claim_timed_out(id); });
+    claiming_.emplace(key, std::move(claim));
     return begin_attempt(key);
   }
-  if (!claimer.patience) return claimer.done(std::nullopt);
-  const bool added = claimers_.emplace(id, std::move(claimer)).second;
-  PAWL_ASSERT(added, "a claimer waits once", id);
+  if (!claim.waits) {
+    if (claim.timeout) lane_->cancel(*claim.timeout);
+    return claim.done(std::nullopt);
+  }
+  const bool added = claims_.emplace(claim.id, std::move(claim)).second;
+  PAWL_ASSERT(added, "a claim waits once");
   watch_ownership();
 }
 
+/// If its attempt is being recorded, that attempt goes to the next claim.
+void EngineCore::claim_timed_out(std::uint64_t id) {
+  if (auto node = claims_.extract(id)) return node.mapped().done(std::nullopt);
+  const auto found = std::ranges::find(claiming_, id, [](const auto& entry) { return entry.second.id; });
+  if (found == claiming_.end()) return;
+  auto node = claiming_.extract(found);
+  PAWL_ASSERT(!running_.contains(node.key()), "a claim ends with the attempt that it gets", id);
+  node.mapped().done(std::nullopt);
+}
+
 void EngineCore::offer(const WorkKey& key, std::uint16_t machine, const std::string& name) {
+  PAWL_ASSERT(is_leased(machine, name), "only work that is done elsewhere is offered", name);
   if (running_.contains(key) || claiming_.contains(key) || !offered_.insert(key).second) return;
   offers_[{machine, name}].push_back(key);
-  const auto waiting = std::ranges::find_if(claimers_, [&](const auto& entry) {
+  const auto waiting = std::ranges::find_if(claims_, [&](const auto& entry) {
     return entry.second.machine == machine &&
            std::ranges::find(entry.second.works, name) != entry.second.works.end();
   });
-  if (waiting == claimers_.end()) return;
-  auto node = claimers_.extract(waiting);
-  serve(std::move(node.mapped()), node.key());
+  if (waiting == claims_.end()) return;
+  auto node = claims_.extract(waiting);
+  serve(std::move(node.mapped()));
 }
 
 void EngineCore::withdraw_offer(const WorkKey& key) {
   if (offered_.erase(key) == 0) return;
+  unclaimed_.erase(key);
   for (auto& [kind, keys] : offers_) std::erase(keys, key);
   std::erase_if(offers_, [](const auto& entry) { return entry.second.empty(); });
 }
 
-/// The attempt has begun, durably: it is the claimer's.
+/// The attempt has begun, durably: the claim gets it.
 void EngineCore::hand_out(const WorkKey& key, std::uint16_t machine, const WorkRecord& work,
                           const HeadData& data) {
-  PAWL_ASSERT(work.attempt > 0 && work.number == key.second, "a claimer gets an attempt that is recorded",
+  PAWL_ASSERT(work.attempt > 0 && work.number == key.second, "a claim gets an attempt that is recorded",
               work.number, work.attempt);
   auto node = claiming_.extract(key);
-  if (!node) return;
+  PAWL_ASSERT(!node.empty() && node.mapped().timeout, "an attempt that is handed out was claimed",
+              work.number);
+  lane_->cancel(*node.mapped().timeout);
   node.mapped().done(
       ClaimedWork{.lease = {std::string(registry_.machine_name(machine)),
                             std::string(heads_.find(key.first)->key.view()), work.number, work.attempt},
@@ -112,20 +135,21 @@ void EngineCore::hand_out(const WorkKey& key, std::uint16_t machine, const WorkR
                   .duration = *handler_of(machine, work.name)->options.lease});
 }
 
-/// The work was gone, or failed, before it could be handed out; the claimer gets the next.
+/// The work was gone, or failed, before it could be handed out: the claim gets the next.
 void EngineCore::claim_failed(const WorkKey& key) {
   auto node = claiming_.extract(key);
-  if (node) serve(std::move(node.mapped()), ++last_claimer_);
+  if (node) serve(std::move(node.mapped()));
 }
 
-/// No work begins any more, so nobody need wait for some.
-void EngineCore::end_claims(const Error& why) {
+/// No attempt begins any more. Pass the lane to cancel their timeouts, null if it is gone.
+void EngineCore::end_claims(const Error& why, Lane* lane) {
   PAWL_ASSERT(poisoned_ || stopped_, "claims end with the engine", why.to_string());
-  for (auto& [id, claimer] : std::exchange(claimers_, {})) {
-    if (claimer.patience && lane_owner_) lane_->cancel(*claimer.patience);
-    claimer.done(fail(why));
-  }
-  for (auto& [key, claimer] : std::exchange(claiming_, {})) claimer.done(fail(why));
+  const auto end = [&](BlockedClaim& claim) {
+    if (claim.timeout && lane != nullptr) lane->cancel(*claim.timeout);
+    claim.done(fail(why));
+  };
+  for (auto& [id, claim] : std::exchange(claims_, {})) end(claim);
+  for (auto& [key, claim] : std::exchange(claiming_, {})) end(claim);
 }
 
 void EngineCore::lease_ended(WorkKey key, std::uint32_t attempt) {
@@ -149,12 +173,13 @@ std::optional<EngineCore::WorkKey> EngineCore::held(const Lease& lease) const {
   return key;
 }
 
-void EngineCore::heartbeat(const Lease& lease, std::move_only_function<void(Result<LeaseStatus>)> done) {
-  auto shared = std::make_shared<std::move_only_function<void(Result<LeaseStatus>)>>(std::move(done));
-  const bool posted = post([this, lease, shared] {
-    if (poisoned_) return (*shared)(fail(*poisoned_));
+void EngineCore::heartbeat(const Lease& lease, Completion<LeaseStatus> done) {
+  post([this, lease, done = std::move(done)]() mutable {
+    if (poisoned_) return done(fail(*poisoned_));
+    // Another owner may have taken over and given the work to somebody else.
+    if (const auto owner = store_->still_owner(); !owner) return done(fail(owner.error()));
     const auto key = held(lease);
-    if (!key) return (*shared)(fail(lost(lease)));
+    if (!key) return done(fail(lost(lease)));
     auto& running = running_.find(*key)->second;
     const auto* head = heads_.find(key->first);
     PAWL_ASSERT(head != nullptr && head->extras != nullptr, "who holds a lease holds recorded work",
@@ -165,21 +190,41 @@ void EngineCore::heartbeat(const Lease& lease, std::move_only_function<void(Resu
     lane_->cancel(*running.lease);
     running.lease =
         lane_->after(duration, [this, key = *key, attempt = lease.attempt] { lease_ended(key, attempt); });
-    (*shared)(LeaseStatus{.duration = duration, .stop = work->stop == WorkStop::now});
+    done(LeaseStatus{.duration = duration, .stop = work->stop == WorkStop::now});
   });
-  if (!posted) (*shared)(fail(stopping()));
 }
 
-void EngineCore::complete(const Lease& lease, Result<Reply> result, Done done) {
-  auto shared = std::make_shared<std::pair<Result<Reply>, Done>>(std::move(result), std::move(done));
-  const bool posted = post([this, lease, shared] {
+void EngineCore::complete(const Lease& lease, Result<Reply> result, CompleteDone done) {
+  post([this, lease, result = std::move(result), done = std::move(done)]() mutable {
     const auto key = held(lease);
-    if (!key) return shared->second(fail(lost(lease)));
-    PAWL_ASSERT(heads_.find(key->first) != nullptr, "who holds a lease holds recorded work", key->second);
-    work_returned(*key, heads_.find(key->first)->machine, lease.attempt, std::move(shared->first),
-                  std::move(shared->second));
+    if (!key) return complete_again(lease, result, std::move(done));
+    const auto* head = heads_.find(key->first);
+    PAWL_ASSERT(head != nullptr, "who holds a lease holds recorded work", key->second);
+    const auto [place, added] = completing_.emplace(*key, Completing{lease.attempt, result, {}});
+    PAWL_ASSERT(added, "an attempt is completed once", key->second, lease.attempt);
+    place->second.callers.push_back(std::move(done));
+    work_returned(
+        *key, head->machine, lease.attempt, std::move(result),
+        [this, key = *key](const Result<std::vector<Instance>>& outcome) { completed(key, outcome); });
   });
-  if (!posted) shared->second(fail(stopping()));
+}
+
+/// A repeat of a completion that is not durable yet gets the same outcome.
+void EngineCore::complete_again(const Lease& lease, const Result<Reply>& result, CompleteDone done) {
+  const auto machine = registry_.find(lease.machine);
+  const auto found =
+      machine ? completing_.find({registry_.id(*machine, lease.key), lease.number}) : completing_.end();
+  if (found == completing_.end() || found->second.attempt != lease.attempt ||
+      !is_same(found->second.result, result))
+    return done(fail(lost(lease)));
+  PAWL_ASSERT(!found->second.callers.empty(), "a completion under way has a caller", lease.number);
+  found->second.callers.push_back(std::move(done));
+}
+
+void EngineCore::completed(const WorkKey& key, const Result<std::vector<Instance>>& outcome) {
+  auto node = completing_.extract(key);
+  PAWL_ASSERT(!node.empty(), "a completion ends once", key.second);
+  for (auto& done : node.mapped().callers) done(outcome);
 }
 
 }  // namespace pawl

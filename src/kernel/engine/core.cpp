@@ -143,22 +143,8 @@ void EngineCore::submit(Transaction transaction, std::optional<Request::Partitio
 
 Result<std::vector<Instance>> EngineCore::wait_for_outcome(Transaction transaction,
                                                            std::optional<Request::PartitionGuard> guard) {
-  struct Slot {
-    Gate gate;
-    Result<std::vector<Instance>> outcome =
-        fail(Code::stopped, "the engine stopped before the outcome was known");
-  };
-  // Shared with the callback: after a simulated crash the waiter is gone before the lane's last task.
-  auto slot = std::make_shared<Slot>();
-  submit(
-      std::move(transaction), std::move(guard),
-      [slot](Result<std::vector<Instance>> outcome) {
-        slot->outcome = std::move(outcome);
-        slot->gate.open();
-      },
-      true);
-  runtime_.wait(slot->gate);
-  return std::move(slot->outcome);
+  return await<std::vector<Instance>>(
+      runtime_, [&](auto done) { submit(std::move(transaction), std::move(guard), std::move(done), true); });
 }
 
 bool EngineCore::post(Task task) {
@@ -197,8 +183,9 @@ void EngineCore::close() {
   for (auto& request : waiting) {
     if (request.done) request.done(fail(Code::stopped, "the engine stopped"));
   }
-  end_claims(Error(Code::stopped, "the engine stopped"));
-  end_watching(Error(Code::stopped, "the engine stopped"));
+  // Their timers went with the lane.
+  end_claims(Error(Code::stopped, "the engine stopped"), nullptr);
+  end_watching(Error(Code::stopped, "the engine stopped"), nullptr);
   workers_owner_.reset();
   maintenance_owner_.reset();
   helper_owner_.reset();

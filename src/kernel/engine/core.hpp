@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "kernel/engine/batch_index.hpp"
+#include "kernel/engine/completion.hpp"
 #include "kernel/engine/counters.hpp"
 #include "kernel/engine/decide.hpp"
 #include "kernel/engine/heads.hpp"
@@ -43,8 +44,10 @@
 namespace pawl {
 
 using Done = std::move_only_function<void(Result<std::vector<Instance>>)>;
-using WatchDone = std::move_only_function<void(Result<Instance>)>;
-using ClaimDone = std::move_only_function<void(Result<std::optional<ClaimedWork>>)>;
+using WatchDone = Completion<Instance>;
+using ClaimDone = Completion<std::optional<ClaimedWork>>;
+using CompleteDone = Completion<std::vector<Instance>>;
+using RetainDone = Completion<void>;
 
 /// One thing that happens to one instance.
 struct Target {
@@ -92,6 +95,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
 
   static Result<std::unique_ptr<Engine>> open_engine(Runtime& runtime, Machines machines,
                                                      EngineOptions options, const StoreOpener& opener);
+  static void submit_inline(Engine& engine, Transaction transaction, Done done);
   Result<void> open(const StoreOpener& opener);
   void close();
 
@@ -103,10 +107,6 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void submit(Transaction transaction, std::optional<Request::PartitionGuard> guard, Done done,
               bool here = false);
   void enqueue(Request request, bool here = false);
-  /// Whether the last commit was so short that who has other duties can do it, too.
-  bool commits_quickly() const {
-    return commit_time_.load(std::memory_order_relaxed) < std::chrono::milliseconds(5);
-  }
   Result<std::vector<Instance>> wait_for_outcome(Transaction transaction,
                                                  std::optional<Request::PartitionGuard> guard);
 
@@ -132,8 +132,8 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
 
   // Work that is done elsewhere (claim.cpp).
   void claim(std::string_view machine, std::vector<std::string> works, Duration wait, ClaimDone done);
-  void heartbeat(const Lease& lease, std::move_only_function<void(Result<LeaseStatus>)> done);
-  void complete(const Lease& lease, Result<Reply> result, Done done);
+  void heartbeat(const Lease& lease, Completion<LeaseStatus> done);
+  void complete(const Lease& lease, Result<Reply> result, CompleteDone done);
 
   // Beside the log and operating (operate.cpp).
   Result<void> put_ephemeral(std::string_view machine, std::string_view key, std::string name,
@@ -187,12 +187,20 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
     std::uint32_t attempt = 0;
     Result<Reply> result;
   };
-  /// Somebody who wants to do work of these names.
-  struct Claimer {
+  /// A blocked claim() call.
+  struct BlockedClaim {
+    std::uint64_t id = 0;  // in the order in which they came
     std::uint16_t machine = 0;
     std::vector<std::string> works;
+    bool waits = false;  // false: without an offer it is answered at once
     ClaimDone done;
-    std::optional<TimerId> patience{};
+    std::optional<TimerId> timeout{};
+  };
+  /// A complete() call whose commit is under way.
+  struct Completing {
+    std::uint32_t attempt = 0;
+    Result<Reply> result;
+    std::vector<CompleteDone> callers;  // the first one and its repeats
   };
   struct StateWaiter {
     std::vector<std::uint16_t> states;
@@ -220,6 +228,8 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
     std::size_t entries = 0;
     bool dirty = false;
     bool lost = false;  // the store has dropped it
+    std::optional<Error>
+        setback{};  // why the store has dropped what came before, and takes nothing at present
 
     /// Empties it; its memory stays for the next one.
     void reset(std::size_t requests);
@@ -284,7 +294,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void wake_watchers(const Batch& batch);
   bool is_reached(std::uint16_t machine, std::uint16_t state, const std::vector<std::string>& states) const;
   void end_waiting(const Error& why);
-  void end_watching(const Error& why);
+  void end_watching(const Error& why, Lane* lane);
   void end_serving(const Error& why);
   void watch_ownership();
   void check_ownership();
@@ -332,12 +342,15 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   bool is_leased(std::uint16_t machine, std::string_view work) const;
   void offer(const WorkKey& key, std::uint16_t machine, const std::string& name);
   void withdraw_offer(const WorkKey& key);
-  void serve(Claimer claimer, std::uint64_t id);
+  void serve(BlockedClaim claim);
+  void claim_timed_out(std::uint64_t id);
   std::optional<WorkKey> held(const Lease& lease) const;
   void hand_out(const WorkKey& key, std::uint16_t machine, const WorkRecord& work, const HeadData& data);
   void claim_failed(const WorkKey& key);
-  void end_claims(const Error& why);
+  void end_claims(const Error& why, Lane* lane);
   void lease_ended(WorkKey key, std::uint32_t attempt);
+  void complete_again(const Lease& lease, const Result<Reply>& result, CompleteDone done);
+  void completed(const WorkKey& key, const Result<std::vector<Instance>>& outcome);
   void deliver(const InstanceId& sender, std::uint16_t machine, const MessageRecord& message);
   void acknowledge(const InstanceId& sender, std::uint16_t machine, std::int64_t number,
                    std::optional<Error> refused);
@@ -354,12 +367,11 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void restore_ephemerals(std::vector<Ephemeral> values);
   Result<void> open_retention_clock();
   Result<void> store_retention_clock();
-  void retain_on_lane(std::move_only_function<void(Result<void>)> done);
+  void retain_on_lane(RetainDone done);
   bool may_forget(const Head& head, Time before) const;
-  void forget_step(std::vector<InstanceId> ids, Time before, Seq horizon,
-                   std::move_only_function<void(Result<void>)> done);
+  void forget_step(std::vector<InstanceId> ids, Time before, Seq horizon, RetainDone done);
   Result<void> forget_instances(std::span<const InstanceId> ids);
-  void cut_step(Seq horizon, std::move_only_function<void(Result<void>)> done);
+  void cut_step(Seq horizon, RetainDone done);
   bool has_moved(const InstanceId& id, Seq seq) const;
 
   Runtime& runtime_;
@@ -416,9 +428,11 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::size_t replaced_ = 0;  // threads whose handlers do not stop
   std::map<std::pair<std::uint16_t, std::string>, std::deque<WorkKey>> offers_;  // first in, first out
   std::set<WorkKey> offered_;
-  std::map<WorkKey, Claimer> claiming_;  // until their attempt has begun
-  std::map<std::uint64_t, Claimer> claimers_;
-  std::uint64_t last_claimer_ = 0;
+  std::set<WorkKey> unclaimed_;               // offered, with an attempt that is recorded already
+  std::map<WorkKey, BlockedClaim> claiming_;  // until their attempt has begun
+  std::map<std::uint64_t, BlockedClaim> claims_;
+  std::uint64_t last_claim_ = 0;
+  std::map<WorkKey, Completing> completing_;
   std::unordered_multimap<InstanceId, Watcher> watchers_;
   std::uint64_t last_watcher_ = 0;
   mutable std::mutex pools_mutex_;

@@ -5,36 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "kernel/engine/completion.hpp"
 #include "kernel/engine/core.hpp"
 #include "pawl/atomic.hpp"
 
 namespace pawl {
-namespace {
-
-/// Waits for what a callback is called with.
-template <class T, class Begin>
-Result<T> awaited(Runtime& runtime, Begin begin) {
-  struct Slot {
-    Gate gate;
-    Result<T> outcome = fail(Code::stopped, "the engine stopped before the outcome was known");
-  };
-  // Shared with the callback: after a simulated crash the waiter is gone before the lane's last task.
-  auto slot = std::make_shared<Slot>();
-  // Also where it is never called, because the engine closes.
-  struct Opener {
-    std::shared_ptr<Slot> slot;
-    explicit Opener(std::shared_ptr<Slot> of) : slot(std::move(of)) {}
-    Opener(Opener&&) noexcept = default;
-    ~Opener() {
-      if (slot) slot->gate.open();
-    }
-  };
-  begin([opener = Opener(slot)](Result<T> outcome) { opener.slot->outcome = std::move(outcome); });
-  runtime.wait(slot->gate);
-  return std::move(slot->outcome);
-}
-
-}  // namespace
 
 Engine::Engine(std::shared_ptr<EngineCore> core) : core_(std::move(core)) {}
 
@@ -70,6 +45,15 @@ Result<std::unique_ptr<Engine>> open_engine(Runtime& runtime, Machines machines,
   return EngineCore::open_engine(runtime, std::move(machines), std::move(options), opener);
 }
 
+void EngineCore::submit_inline(Engine& engine, Transaction transaction, Done done) {
+  engine.core_->submit(std::move(transaction), std::nullopt, std::move(done), true);
+}
+
+void submit_inline(Engine& engine, Transaction transaction,
+                   std::move_only_function<void(Result<std::vector<Instance>>)> done) {
+  EngineCore::submit_inline(engine, std::move(transaction), std::move(done));
+}
+
 const OpenReport& Engine::report() const { return core_->report(); }
 
 Result<std::vector<Instance>> Engine::commit(Transaction transaction) {
@@ -79,11 +63,6 @@ Result<std::vector<Instance>> Engine::commit(Transaction transaction) {
 void Engine::submit(Transaction transaction,
                     std::move_only_function<void(Result<std::vector<Instance>>)> done) {
   core_->submit(std::move(transaction), std::nullopt, std::move(done));
-}
-
-void Engine::submit_here(Transaction transaction,
-                         std::move_only_function<void(Result<std::vector<Instance>>)> done) {
-  core_->submit(std::move(transaction), std::nullopt, std::move(done), core_->commits_quickly());
 }
 
 Result<std::vector<Instance>> Engine::atomically(std::string partition,
@@ -136,7 +115,7 @@ std::string Engine::cursor_before(std::int64_t count) const {
 
 Result<std::optional<ClaimedWork>> Engine::claim(std::string_view machine, std::vector<std::string> works,
                                                  Duration wait) {
-  return awaited<std::optional<ClaimedWork>>(
+  return await<std::optional<ClaimedWork>>(
       core_->runtime(), [&](auto done) { core_->claim(machine, std::move(works), wait, std::move(done)); });
 }
 
@@ -146,7 +125,7 @@ void Engine::claim(std::string_view machine, std::vector<std::string> works, Dur
 }
 
 Result<LeaseStatus> Engine::heartbeat(const Lease& lease) {
-  return awaited<LeaseStatus>(core_->runtime(), [&](auto done) { core_->heartbeat(lease, std::move(done)); });
+  return await<LeaseStatus>(core_->runtime(), [&](auto done) { core_->heartbeat(lease, std::move(done)); });
 }
 
 void Engine::heartbeat(const Lease& lease, std::move_only_function<void(Result<LeaseStatus>)> done) {
@@ -154,8 +133,8 @@ void Engine::heartbeat(const Lease& lease, std::move_only_function<void(Result<L
 }
 
 Result<void> Engine::complete(const Lease& lease, Result<Reply> result) {
-  return awaited<void>(core_->runtime(),
-                       [&](auto done) { complete(lease, std::move(result), std::move(done)); });
+  return await<void>(core_->runtime(),
+                     [&](auto done) { complete(lease, std::move(result), std::move(done)); });
 }
 
 void Engine::complete(const Lease& lease, Result<Reply> result,

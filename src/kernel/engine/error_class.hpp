@@ -4,6 +4,8 @@
 /// What an error says about a request: this is asked in many places and answered here alone.
 
 #include <cstdint>
+#include <optional>
+#include <utility>
 
 #include "pawl/error.hpp"
 
@@ -15,17 +17,45 @@ enum class ErrorClass : std::uint8_t {
   fatal,      ///< nothing is decided any more until the store is opened again
 };
 
-constexpr ErrorClass classify(Code code) {
+/// Empty for a code of another range, and for one that is missing here.
+constexpr std::optional<ErrorClass> class_of_store_error(Code code) {
   switch (code) {
+    case Code::sql_refused:
+    case Code::sql_failed:
+    case Code::row_expectation_failed:
+      return ErrorClass::refusal;
     case Code::store_io:
     case Code::disk_full:
     case Code::rolled_back:
     case Code::store_fenced:  // a lease that has run out may be prolonged yet
       return ErrorClass::transient;
-    case Code::store_corrupt:
     case Code::store_poisoned:
     case Code::outcome_unknown:
+    case Code::store_corrupt:
+    case Code::store_locked:
+    case Code::store_newer:
+    case Code::store_read_only:
+    case Code::store_unsafe:
+    case Code::store_diverged:
+      return ErrorClass::fatal;
+    default:
+      return std::nullopt;
+  }
+}
+
+#define PAWL_CHECK_STORE_CODE(number, name, summary)                      \
+  static_assert((number) / 1000 != 3 || class_of_store_error(Code::name), \
+                "an error of the store needs a class: " #name);
+PAWL_ERROR_CODES(PAWL_CHECK_STORE_CODE)
+#undef PAWL_CHECK_STORE_CODE
+
+constexpr ErrorClass classify(Code code) {
+  if (const auto store = class_of_store_error(code)) return *store;
+  switch (code) {
+    case Code::overloaded:
+      return ErrorClass::transient;
     case Code::stopped:
+    case Code::internal:
       return ErrorClass::fatal;
     default:
       return ErrorClass::refusal;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Opening an engine on a given store: how the tests put a store of their own in place of the real one.
+/// What the tests need besides the public interface: an engine on a store of their own, and requests that are
+/// committed by the calling thread.
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "pawl/engine.hpp"
 #include "store/store.hpp"
@@ -19,5 +21,9 @@ Result<std::unique_ptr<Store>> open_store(Runtime& runtime, const EngineOptions&
 /// `Engine::open`, with the store that `opener` gives.
 Result<std::unique_ptr<Engine>> open_engine(Runtime& runtime, Machines machines, EngineOptions options,
                                             const StoreOpener& opener);
+
+/// `Engine::submit`, but as in `Engine::commit` the calling thread commits if the engine is idle.
+void submit_inline(Engine& engine, Transaction transaction,
+                   std::move_only_function<void(Result<std::vector<Instance>>)> done);
 
 }  // namespace pawl

@@ -142,7 +142,8 @@ void EngineCore::schedule_maintenance() {
     lane_->after(options_.retain_every, [this] {
       retention_scheduled_ = false;
       retain_on_lane([this](const Result<void>& done) {
-        if (!done) options_.log.warn("retention failed", {{"error", done.error().to_string()}});
+        if (!done && done.error().code() != Code::stopped)
+          options_.log.warn("retention failed", {{"error", done.error().to_string()}});
       });
     });
   }
@@ -156,20 +157,10 @@ void EngineCore::schedule_maintenance() {
 }
 
 Result<void> EngineCore::retain() {
-  struct Slot {
-    Gate gate;
-    Result<void> outcome;
-  };
-  auto slot = std::make_shared<Slot>();
-  const bool posted = post([this, slot] {
-    retain_on_lane([slot](Result<void> outcome) {
-      slot->outcome = std::move(outcome);
-      slot->gate.open();
-    });
+  return await<void>(runtime_, [this](auto callback) {
+    RetainDone done(std::move(callback));
+    post([this, done = std::move(done)]() mutable { retain_on_lane(std::move(done)); });
   });
-  if (!posted) return fail(Code::stopped, "the engine is stopping");
-  runtime_.wait(slot->gate);
-  return slot->outcome;
 }
 
 Result<void> EngineCore::open_retention_clock() {
@@ -203,7 +194,8 @@ Result<void> EngineCore::store_retention_clock() {
   return store_->commit();
 }
 
-void EngineCore::retain_on_lane(std::move_only_function<void(Result<void>)> done) {
+void EngineCore::retain_on_lane(RetainDone done) {
+  PAWL_ASSERT(done, "a caller of retention is answered when it is over");
   const auto now = retention_clock_.advance({runtime_.now(), runtime_.instant(), last_at_});
   if (auto stored = store_retention_clock(); !stored) return done(std::move(stored));
   const auto horizon = options_.keep ? store_->seq_before(now - *options_.keep) : Result<Seq>(0);
@@ -228,8 +220,7 @@ bool EngineCore::may_forget(const Head& head, Time before) const {
 }
 
 /// Forgets a bounded part and lets the lane serve others before the next.
-void EngineCore::forget_step(std::vector<InstanceId> ids, Time before, Seq horizon,
-                             std::move_only_function<void(Result<void>)> done) {
+void EngineCore::forget_step(std::vector<InstanceId> ids, Time before, Seq horizon, RetainDone done) {
   std::vector<InstanceId> part;
   for (; !ids.empty() && part.size() < kForgottenTogether; ids.pop_back()) {
     // It may have changed since it was chosen.
@@ -276,7 +267,7 @@ Result<void> EngineCore::forget_instances(std::span<const InstanceId> ids) {
 }
 
 /// Cuts a bounded part and lets the lane serve others before the next.
-void EngineCore::cut_step(Seq horizon, std::move_only_function<void(Result<void>)> done) {
+void EngineCore::cut_step(Seq horizon, RetainDone done) {
   PAWL_ASSERT(horizon <= durable_seq_, "only what is durable is cut away", horizon);
   const auto complete = store_->retain(horizon);
   if (!complete) return done(fail(complete.error()));

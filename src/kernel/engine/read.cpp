@@ -218,7 +218,8 @@ Result<InstancePage> EngineCore::list(const ListQuery& query) const {
     // It has changed meanwhile: as it is now it belongs to the page, or does not.
     const std::shared_lock lock(heads_mutex_);
     const auto* head = heads_.find(place->id);
-    if (head != nullptr && wanted(*head)) {
+    // Created anew, it is listed behind the others.
+    if (head != nullptr && head->created_at == place->created_at && wanted(*head)) {
       *place = to_instance(*head);
     } else {
       place = page.instances.erase(place);

@@ -123,6 +123,11 @@ void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const W
   PAWL_ASSERT(handler != nullptr, "an attempt begins only where there is a handler", work.name);
   PAWL_ASSERT(work.attempt > 0 && !running_.contains(key), "a piece of work runs once at a time", work.number,
               work.attempt);
+  if (handler->options.lease && !claiming_.contains(key)) {
+    // Its claim has ended meanwhile.
+    unclaimed_.insert(key);
+    return offer(key, machine, work.name);
+  }
   const auto& head = *heads_.find(id);
   auto data = head.data;
   if (!data) {
@@ -171,9 +176,13 @@ void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const W
 /// The attempt is recorded, but what it needs cannot be read at present.
 void EngineCore::start_later(const WorkKey& key, std::uint16_t machine, std::uint32_t attempt) {
   PAWL_ASSERT(attempt > 0, "only an attempt that is recorded is made later", key.second);
+  watch_ownership();
   lane_->after(kPause, [this, key, machine, attempt] {
+    // Another owner may have begun it.
+    if (poisoned_) return;
     const auto* work = find_work(heads_.find(key.first), key.second);
     if (work == nullptr || work->attempt != attempt || work->not_before || running_.contains(key)) return;
+    if (!store_->still_owner()) return start_later(key, machine, attempt);
     if (work->stop) return stop_work(key, machine, *work);
     start_work(key.first, machine, *work);
   });
@@ -476,11 +485,14 @@ void EngineCore::admit(const InstanceId& id) {
     const WorkKey key{id, kQueue};
     return forget_permits(std::span(&key, 1));
   }
+  PAWL_ASSERT(registry_.knows(head->machine), "only instances of known machines enter queues", head->machine);
+  if (!may_work(id, head->extras->queue)) return;  // it left meanwhile, and waits for another turn
   for (const auto& work : head->extras->work) {
     const WorkKey key{id, work.number};
     const bool has_begun = [&] {
       const std::lock_guard lock(pools_mutex_);
-      return running_.contains(key) || pool_of(head->machine, work).held(HolderName(key).view()) != 0;
+      return running_.contains(key) || claiming_.contains(key) || unclaimed_.contains(key) ||
+             pool_of(head->machine, work).held(HolderName(key).view()) != 0;
     }();
     if (!has_begun) resume_work(*head, work);
   }
@@ -516,12 +528,16 @@ void EngineCore::begin_attempt(const WorkKey& key) {
   const auto* head = heads_.find(key.first);
   const auto* work = find_work(head, key.second);
   const auto machine = head != nullptr ? head->machine : std::uint16_t{0};
+  // Recorded already; unless the work has ended in the batch that is being published.
+  if (unclaimed_.erase(key) != 0 && work != nullptr) return start_work(key.first, machine, *work);
   enqueue({.targets = {{machine,
                         key.first,
                         {},
                         BeginWork{.number = key.second, .after = work != nullptr ? work->attempt : 0}}},
            .done =
                [this, key](const Result<std::vector<Instance>>& outcome) {
+                 // When the engine closes, nobody needs the permit, and `close` answers the claim.
+                 if (!outcome && outcome.error().code() == Code::stopped) return;
                  // Nothing was recorded: the work has gone, or cannot begin, so its permit goes back.
                  if (!outcome || outcome->empty()) not_begun(key);
                },
