@@ -31,8 +31,8 @@
 
 namespace pawl {
 
-/// The table in which the engine notes which migrations of the application's tables were applied. It is one
-/// of them: it goes where they go.
+/// The table in which the engine records the applied migrations of the application's tables. It belongs to
+/// these tables, so it is copied or dropped with them.
 inline constexpr std::string_view kMigrationRecord = "pawl_migrations";
 
 /// Position in the log; the first is 1. Never reused, also not after deletion.
@@ -147,8 +147,8 @@ struct StoreInfo {
   Seq horizon = 0;          ///< entries up to and including this one have been removed
   Time last_at{};           ///< time of the newest entry; log time never goes below
   bool read_only = false;
-  std::vector<std::string> weakened_guarantees{};  ///< in what this place keeps less than the full guarantee,
-                                                   ///< one sentence each; empty where it keeps all of it
+  std::vector<std::string> weakened_guarantees{};  ///< guarantees that this store does not fully keep, one
+                                                   ///< sentence each
 };
 
 /// An instance whose head is missing although the log needs it.
@@ -183,23 +183,23 @@ class Store {
 
   // Writing, by the owner.
 
-  /// Adds a transaction to the open batch and returns the seq of its first entry; the others follow on (0
-  /// if it has no entries). A refusal concerns this transaction alone and leaves the batch as it was.
+  /// Adds a transaction to the open batch and returns the seq of its first entry; the others follow (0 if
+  /// it has no entries). A refusal concerns this transaction alone and leaves the batch as it was.
   /// Refusals: `sql_refused`, `sql_failed`, `row_expectation_failed`, `too_large`, `request_id_reused`,
-  /// `invalid_argument`, `store_read_only`. The others lose the whole batch: `disk_full` and `rolled_back`,
-  /// after which the store goes on, and `store_io`, `store_corrupt`, `store_fenced` and `store_poisoned`,
-  /// after which it does not.
+  /// `invalid_argument`, `store_read_only`. Other errors lose the whole batch: after `disk_full` and
+  /// `rolled_back` the store stays usable, after `store_io`, `store_corrupt`, `store_fenced` and
+  /// `store_poisoned` it does not.
   virtual Result<Seq> apply(const Write& write) = 0;
 
-  /// Joins the open batch, too.
+  /// Adds values to the open batch.
   virtual Result<void> put(std::span<const Ephemeral> values) = 0;
 
-  /// Makes the open batch durable. `disk_full`, `rolled_back`: nothing of the batch was applied and the store
-  /// goes on. `store_fenced`: nothing was applied, and another owner goes on. Any other error poisons the
-  /// store: whether the batch is durable shows only when it is opened again.
+  /// Makes the open batch durable. After `disk_full` and `rolled_back` nothing of the batch was applied and
+  /// the store stays usable. After `store_fenced` nothing was applied, and the store has another owner. Any
+  /// other error poisons the store: whether the batch is durable shows only when the store is opened again.
   virtual Result<void> commit() = 0;
 
-  /// Drops the open batch; the numbers it took are not used again by this owner, nor after it closed.
+  /// Drops the open batch. Its numbers are not used again, also not after the store was closed.
   virtual void discard() = 0;
 
   /// Whether another thread can write part of the open batch. Thread-safe.
