@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Tests of flows: in virtual time, on a simulated disk, with crashes wherever you want them.
+/// Tests of flows: in virtual time, on a simulated disk, with crashes at any point.
 ///
 ///     pawl::FlowKit kit([&](pawl::Flows& flows) { flows.add(ship); }, {.pools = {{"downloads", 2}}});
 ///     kit.flows().start(ship, order, {.id = "a", .delay = 1h}).value();
-///     kit.crash();                                       // kill -9; the program starts again
+///     kit.crash();                                       // kill -9, then a restart
 ///     kit.flows().wait("ship", "a").value();             // takes no real time
 ///
-///     // Crashes at every place where the program can crash, and sees whether the outside notices.
+///     // Crashes at every possible point and compares the external effects.
 ///     auto report = pawl::crash_everywhere({.setup = [&](pawl::Flows& flows) { flows.add(ship); },
 ///                                           .drive = [&](pawl::Flows& flows) { … start and wait … },
 ///                                           .reset = [&] { bank.clear(); },
@@ -32,14 +32,14 @@ namespace pawl {
 
 struct FlowKitOptions {
   sim::Options simulation{};
-  EngineOptions engine{};  ///< its store is the kit's own
+  EngineOptions engine{};  ///< its store is replaced by the kit's own
   FlowsOptions flows{};
 };
 
-/// A program with flows in a simulation of its own. Externally synchronised.
+/// A program with flows in its own simulation. Not thread-safe.
 class FlowKit final : public sim::Program {
  public:
-  /// Adds the program's flows; called at each start.
+  /// Adds the program's flows; called at every start.
   using Setup = std::function<void(Flows&)>;
 
   explicit FlowKit(Setup setup, FlowKitOptions options = {});
@@ -47,13 +47,13 @@ class FlowKit final : public sim::Program {
 
   Flows& flows() { return *flows_; }
   Engine& engine() { return *engine_; }
-  /// What the last start found of runs that are not finished.
+  /// The unfinished runs that the last start found.
   const std::vector<RunsAtStep>& found() const { return found_; }
 
-  /// A crash, after which another release of the program starts.
+  /// Crashes, then starts another release of the program.
   void crash_and_change(Setup setup);
 
-  /// Runs `work`; where the program crashes meanwhile, it is started again and `work` begins from the start.
+  /// Runs `work`; after a crash the program is restarted and `work` is run again from its beginning.
   Result<void> survive(const std::function<Result<void>(Flows&)>& work);
 
  private:
@@ -69,20 +69,21 @@ class FlowKit final : public sim::Program {
 
 struct CrashTest {
   FlowKit::Setup setup;
-  std::function<Result<void>(Flows&)> drive;  ///< starts runs, with ids, and waits for them; may be repeated
-  std::function<void()> reset;                ///< the outside as it is in the beginning
-  std::function<std::string()> observe;       ///< what the flows have done outside
+  std::function<Result<void>(Flows&)>
+      drive;                             ///< starts runs with ids and waits for them; may be called again
+  std::function<void()> reset;           ///< resets the external state
+  std::function<std::string()> observe;  ///< describes the external state
   FlowKitOptions options{};
 };
 
 struct CrashReport {
-  std::uint64_t places = 0;             ///< at each of them the program was crashed, once
-  std::string undisturbed;              ///< the outside after a run without a crash
-  std::vector<std::string> violations;  ///< places after which the outside was different, or a run not ended
+  std::uint64_t places = 0;             ///< points at which the program was crashed, once each
+  std::string undisturbed;              ///< the external state after a run without a crash
+  std::vector<std::string> violations;  ///< points after which that state differed, or a run did not end
 };
 
-/// Runs the test without a crash, then once for each place where it can crash. Steps that are idempotent
-/// leave the outside the same every time.
+/// Runs the test without a crash, then once for each point at which it can crash. Idempotent steps lead to
+/// the same external state every time.
 CrashReport crash_everywhere(const CrashTest& test);
 
 }  // namespace pawl

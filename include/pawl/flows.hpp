@@ -14,8 +14,8 @@
 ///     auto ended = flows.wait("ship", run.id).value();              // done, failed, …
 ///     auto shipment = flows.response(ship, ended).value();
 ///
-/// A second start of the same flow and id finds the run that is not finished. After a crash every run goes on
-/// from its last commit, with its attempts counted.
+/// A second start of the same flow and id returns the unfinished run. After a crash every run continues from
+/// its last commit; interrupted attempts count.
 
 #include <cstddef>
 #include <cstdint>
@@ -42,47 +42,48 @@ namespace pawl {
 
 struct FlowsOptions {
   std::size_t response_bytes = std::size_t{1} << 18;  ///< a longer response fails the run
-  std::size_t children = 1000;                        ///< of one run
+  std::size_t children = 1000;                        ///< maximum per run
   Logger log{};
 };
 
-/// Unfinished runs at one step, found when the program started.
+/// Unfinished runs at one step when the program started.
 struct RunsAtStep {
   std::string flow;
   std::string step;
   std::size_t runs = 0;
-  bool known = true;  ///< false: the flow has no such step, and no rename says where they go on; untouched
+  bool known =
+      true;  ///< false: the flow has no such step and no rename for it; the runs are left as they are
 };
 
 struct RunQuery {
   std::string flow{};   ///< empty: all
   std::string state{};  ///< by name
   std::optional<bool> finished{};
-  std::string queue{};        ///< only those that stand in its line or have their place
-  bool newest_first = false;  ///< else in the order of their creation
-  std::string cursor{};       ///< `next` of the page before, in the same order
+  std::string queue{};        ///< only runs that wait in this queue or have been admitted by it
+  bool newest_first = false;  ///< otherwise in order of creation
+  std::string cursor{};       ///< `next` of the previous page, in the same order
   std::size_t limit = 100;
 };
 
-/// One thing that took time in a run, for a picture of it.
+/// A span of time in a run, for a timeline.
 struct RunSpan {
   enum class Kind : std::uint8_t { delay, wait, queue, attempt, backoff, join, pause };
   Kind kind = Kind::attempt;
   std::string step{};
   std::uint32_t attempt = 0;
   Time from{};
-  std::optional<Time> to{};  ///< none: it goes on
+  std::optional<Time> to{};  ///< absent: it is not over
   std::string outcome{};     ///< done, failed, interrupted, rewound, …
   std::string error{};
 };
 
 struct RunTimeline {
   Run run;
-  std::vector<RunSpan> spans;  ///< in the order of their begin
-  bool truncated = false;      ///< retention has cut the beginning
+  std::vector<RunSpan> spans;  ///< in order of their start
+  bool truncated = false;      ///< retention has removed the beginning
 };
 
-/// A step that was claimed, with everything that is needed to do it.
+/// A claimed step, with everything needed to do it.
 struct ClaimedStep {
   Lease lease;
   std::string run_ulid;
@@ -93,23 +94,23 @@ struct ClaimedStep {
   Duration duration{};
 };
 
-/// What a worker elsewhere makes of a step.
+/// Outcome of a step that an external worker did.
 struct RemoteOutcome {
   Outcome outcome = Outcome::done();
   std::optional<std::string> response{};  ///< JSON
 };
 
-/// How many runs have ended how, and steps, since the start; for metrics.
+/// How many steps have ended with an outcome since the program started; for metrics.
 struct FlowCounts {
   std::string flow;
-  std::string step;  ///< empty: the runs themselves
+  std::string step;
   std::string outcome;
   std::uint64_t count = 0;
 };
 
 class FlowsCore;
 
-/// Thread-safe once it is attached. Lives longer than the engine it is attached to.
+/// Thread-safe once attached. Must outlive the engine to which it is attached.
 class Flows {
  public:
   explicit Flows(Runtime& runtime, FlowsOptions options = {});
@@ -124,22 +125,22 @@ class Flows {
     return add(flow.definition());
   }
   Flows& add(std::shared_ptr<const FlowDefinition> definition);
-  /// Each flow as a machine of its name, each step as a kind of its work.
+  /// Adds each flow as a machine of its name, and each step as a kind of work.
   void add_machines(Machines& machines);
-  /// Everything that is wrong with the flows. Errors: those of `FlowDefinition::validate`.
+  /// Errors: the first of those that `FlowDefinition::validate` found; `duplicate_machine`.
   Result<void> validate() const;
 
-  /// Begins to serve. Work that was interrupted waits for this.
+  /// Starts to serve; interrupted work waits for this. Returns the steps of unfinished runs.
   Result<std::vector<RunsAtStep>> attach(Engine& engine);
-  /// Before the engine is destroyed, where this lives on.
+  /// Call this before the engine is destroyed if `Flows` lives on.
   void detach();
 
   std::vector<const FlowDefinition*> flows() const;
 
   // Runs.
 
-  /// Errors: `unknown_name` for the flow, the step to begin at or the upstream run's flow; `unknown_pool`;
-  /// `unknown_instance` for the upstream run; `invalid_argument` for a cycle; what `decode` says of the
+  /// Errors: `unknown_name` for the flow, the step to start at or the upstream run's flow; `unknown_pool`;
+  /// `unknown_instance` for the upstream run; `invalid_argument` for a cycle; those of `decode` for the
   /// request; `request_id_reused`.
   Result<Run> start(std::string_view flow, std::string request, RunOptions options = {});
   template <class Request, class Response>
@@ -147,18 +148,18 @@ class Flows {
     PAWL_TRY(auto text, encode(request));
     return start(flow.name(), std::move(text), std::move(options));
   }
-  /// The same without waiting; `done` runs like that of `Engine::submit`.
+  /// Does not block; `done` is called like that of `Engine::submit`.
   void start(std::string_view flow, std::string request, RunOptions options,
              std::move_only_function<void(Result<Run>)> done);
 
   /// Errors: `unknown_name`, `unknown_instance`.
   Result<Run> get(std::string_view flow, std::string_view id) const;
-  /// By the run's ULID, in whatever flow. Error: `unknown_instance`.
+  /// Finds a run of any flow by its ULID. Error: `unknown_instance`.
   Result<Run> find(std::string_view ulid) const;
   Result<RunPage> list(const RunQuery& query) const;
-  /// Waits for the end. Errors: `timed_out`; those of `get`.
+  /// Waits until the run has finished. Errors: `timed_out`; those of `get`.
   Result<Run> wait(std::string_view flow, std::string_view id, std::optional<Duration> timeout = {}) const;
-  /// The same without waiting; `done` runs like that of `Engine::submit`.
+  /// Does not block; `done` is called like that of `Engine::submit`.
   void wait(std::string_view flow, std::string_view id, std::optional<Duration> timeout,
             std::move_only_function<void(Result<Run>)> done) const;
   Result<RunTimeline> timeline(std::string_view flow, std::string_view id) const;
@@ -168,25 +169,26 @@ class Flows {
     return decode<Response>(run.response);
   }
 
-  // A change that is repeated with the same request id and content gets the outcome of the first. Error:
+  // A repeat with the same request id and content gets the outcome of the first request. Error:
   // `request_id_reused`.
 
-  /// A running step is asked to stop; then what was done is undone. Errors: `finished_instance`,
-  /// `illegal_event` where it closes already.
+  /// Asks a running step to stop, then undoes the steps. Errors: `finished_instance`, `illegal_event` if the
+  /// run is closing.
   Result<Run> cancel(std::string_view flow, std::string_view id, std::string reason,
                      std::string request_id = {});
-  /// Nothing new begins; a running step may go on to its end.
+  /// Starts nothing new; a running step may finish.
   Result<Run> pause(std::string_view flow, std::string_view id, std::string request_id = {});
   Result<Run> resume(std::string_view flow, std::string_view id, std::string request_id = {});
-  /// Goes on at a step (empty: the present one; of a finished run, the one that it ended at). A running step
-  /// is asked to stop first. A run that still waits for its begin begins there. A finished run is started
-  /// again, with its response so far.
+  /// Continues at a step (empty: the current one; for a finished run, the one at which it ended). Asks a
+  /// running step to stop first. A run that has not started its first step will start there. A finished run
+  /// is started again with its last response.
   Result<Run> retry(std::string_view flow, std::string_view id, std::string step = {},
                     std::string request_id = {});
 
-  // Steps that are done elsewhere.
+  // Steps done by external workers.
 
-  /// The oldest waiting step of these names (empty: of all that can be claimed).
+  /// Claims the oldest waiting step of these names (empty: any claimable step); nothing if none comes in
+  /// time.
   void claim(std::string_view flow, std::vector<std::string> steps, Duration wait,
              std::move_only_function<void(Result<std::optional<ClaimedStep>>)> done);
   void heartbeat(const Lease& lease, std::optional<double> progress, std::string_view text,

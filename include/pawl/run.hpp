@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// One run of a flow, as it is stored and shown. Runs are instances of an ordinary machine; each flow has one
-/// under its own name (see `pawl/flow.hpp`).
+/// One run of a flow, as stored and as returned to callers. Runs are instances of an ordinary machine; each
+/// flow has such a machine under its own name (see `pawl/flow.hpp`).
 ///
 ///     auto run = flows.get("ship", "order-17").value();
 ///     if (run.state == pawl::RunState::failed) fmt::print("{}: {}\n", run.step, run.error);
@@ -22,28 +22,28 @@
 
 namespace pawl {
 
-/// Where a run stands. The last five are its ends.
+/// State of a run. The last five are terminal.
 enum class RunState : std::uint8_t {
-  fresh,       ///< not begun; left in the commit that makes the run
-  delayed,     ///< until its time has come
-  waiting,     ///< for the run it comes after
-  running,     ///< a step runs, or waits for its turn, a worker or its next attempt
-  joining,     ///< for its children
-  paused,      ///< until somebody resumes it
-  closing,     ///< its outcome is known; what was done is undone, finalizers run
-  done,        ///< every step was done
-  handed_off,  ///< a step found that there is nothing left to do; the response is kept
-  aborted,     ///< a step said that it must not go on
-  failed,      ///< a step failed for good, or its retries are used up
-  cancelled,   ///< by somebody, or because the run it comes after ended otherwise than it needs
+  fresh,       ///< not started; left in the commit that creates the run
+  delayed,     ///< until its start time
+  waiting,     ///< for its upstream run
+  running,     ///< a step runs, or waits for the queue, a worker or its next attempt
+  joining,     ///< waits for its children
+  paused,      ///< until it is resumed
+  closing,     ///< its outcome is known; steps are undone and finalizers run
+  done,        ///< every step is done
+  handed_off,  ///< a step ended the run early with success; the response is kept
+  aborted,     ///< a step ended the run without a retry
+  failed,      ///< a step cannot succeed, or its retries are exhausted
+  cancelled,   ///< on request, or because its upstream run did not end as required
 };
 
 bool is_finished(RunState state);
 
-/// Whose fault a failure is.
+/// Who caused a failure.
 enum class FailureKind : std::uint8_t { system, user };
 
-/// Which end of another run lets a dependent one begin.
+/// Which end of the upstream run lets a dependent run start.
 enum class RunAfter : std::uint8_t {
   success,  ///< done or handed off
   always,
@@ -56,7 +56,7 @@ struct RunRef {
   bool operator==(const RunRef&) const = default;
 };
 
-/// The run that another one comes after, and what became of it.
+/// The run that a dependent run waits for, and how it ended.
 struct Upstream {
   RunRef run;
   RunAfter on = RunAfter::success;
@@ -65,7 +65,7 @@ struct Upstream {
   bool operator==(const Upstream&) const = default;
 };
 
-/// What has to come before the first step, in this order: the time, the other run, the turn in the queue.
+/// What a run waits for before its first step, in this order: the start time, the upstream run, the queue.
 struct RunPlan {
   std::optional<Time> not_before{};
   std::optional<Upstream> after{};
@@ -74,11 +74,11 @@ struct RunPlan {
   bool operator==(const RunPlan&) const = default;
 };
 
-/// One run among those of its id: a later one of the same flow and id is another.
+/// Identifies one run. Flow and id alone do not: a finished run may be followed by another with the same id.
 struct ExactRun {
   std::string flow;
   std::string id;
-  std::optional<std::string> ulid{};  ///< empty if an earlier release did not store it
+  std::optional<std::string> ulid{};  ///< absent if an earlier release did not store it
   bool operator==(const ExactRun&) const = default;
 };
 
@@ -91,25 +91,25 @@ struct ChildRun {
 struct RunFamily {
   std::optional<RunRef> parent{};
   std::vector<ChildRun> children{};
-  std::vector<ExactRun> dependents{};  ///< told when this run ends
+  std::vector<ExactRun> dependents{};  ///< notified when this run ends
   bool operator==(const RunFamily&) const = default;
 };
 
 /// Error, cancel and cleanup state.
 struct RunControl {
-  std::optional<RunState> ending{};      ///< what the run ends as
-  std::optional<std::string> cleanup{};  ///< what is being undone or finished
+  std::optional<RunState> ending{};      ///< the terminal state after cleanup
+  std::optional<std::string> cleanup{};  ///< the undo or finalizer that runs
   std::optional<std::string> error{};
   std::optional<FailureKind> kind{};
-  std::map<std::string, std::uint32_t> rewinds{};  ///< how often a step has sent the run back
+  std::map<std::string, std::uint32_t> rewinds{};  ///< per step: how often it rewound the run
   std::vector<std::string> cleanup_errors{};
-  std::optional<std::string> cancel{};  ///< somebody's reason
-  std::optional<std::string> retry{};   ///< the step at which it is to go on
+  std::optional<std::string> cancel{};  ///< the reason of a requested cancellation
+  std::optional<std::string> retry{};   ///< the step at which to continue, if requested
   bool pause = false;
   bool operator==(const RunControl&) const = default;
 };
 
-/// JSON text that was checked when it came in, so that it is not checked again each time it is written.
+/// JSON text that was validated when it was received, so that writing does not validate it again.
 struct CheckedJson : Json {
   CheckedJson() = default;
   CheckedJson(Json checked) : Json(std::move(checked)) {}
@@ -122,20 +122,20 @@ struct Codec<CheckedJson> {
   }
 };
 
-/// The completion of a claimed step that was taken last: a repeat of it is answered like the first.
+/// The last accepted completion of a claimed step: a repeat of it gets the first answer.
 struct LastCompletion {
   std::int64_t number = 0;    ///< of the lease
   std::uint32_t attempt = 0;  ///< of the lease
-  std::string content;        ///< what a repeat is equal in
+  std::string content;        ///< digest of the outcome and response
   bool operator==(const LastCompletion&) const = default;
 };
 
-/// What is stored of a run.
+/// Stored data of a run.
 struct RunData {
   std::string ulid;
   CheckedJson request{};
-  CheckedJson response{};  ///< as the last step that was done has left it
-  std::string step;        ///< the present one, or the next
+  CheckedJson response{};  ///< as the last completed step left it
+  std::string step;        ///< the current one, or the next
   std::optional<RunPlan> plan{};
   std::optional<RunFamily> family{};
   std::optional<RunControl> control{};
@@ -143,27 +143,28 @@ struct RunData {
   bool operator==(const RunData&) const = default;
 };
 
-/// How a run is to be started.
+/// How to start a run.
 struct RunOptions {
-  std::string id{};                 ///< one unfinished run per flow and id; empty: one of its own
-  std::string queue{};              ///< a permit pool; it limits how many of its runs go on at a time
-  std::int32_t priority = 0;        ///< in the queue; a higher one goes first
-  std::optional<Duration> delay{};  ///< before it begins
-  std::optional<RunRef> after{};    ///< the run it comes after
+  std::string id{};                 ///< at most one unfinished run per flow and id; empty: generated
+  std::string queue{};              ///< a permit pool; limits how many of its runs proceed at a time
+  std::int32_t priority = 0;        ///< in the queue; higher goes first
+  std::optional<Duration> delay{};  ///< before the first step
+  std::optional<RunRef> after{};    ///< the upstream run
   RunAfter on = RunAfter::success;
   std::optional<RunRef> parent{};
-  std::string from{};  ///< the step to begin at; empty: the first
-  /// A repeat with the same id and content finds the run that the first has started, also a finished one.
+  std::string from{};  ///< the step to start at; empty: the first
+  /// A repeat with the same request id and content returns the run that the first request started, even if it
+  /// has finished.
   std::string request_id{};
 };
 
-/// A run as it is shown.
+/// A run as returned to callers.
 struct Run {
   std::string flow;
   std::string id;
   std::string ulid;
   RunState state = RunState::fresh;
-  std::string status;  ///< more exactly than the state: queued, offered, retrying, cancelling, …
+  std::string status;  ///< more detailed than the state: queued, offered, retrying, cancelling, …
   bool finished = false;
   std::int64_t generation = 1;
   std::string step;
@@ -176,16 +177,16 @@ struct Run {
   std::optional<RunPlan> plan{};
   std::optional<RunFamily> family{};
   std::vector<std::string> cleanup_errors{};
-  std::optional<double> progress{};  ///< of the present step, from 0 to 1
+  std::optional<double> progress{};  ///< of the current step, from 0 to 1
   std::string progress_text;
   Time created_at{};
   Time at{};
-  bool attached = false;  ///< a start that found it unfinished
+  bool attached = false;  ///< returned by a start that found it unfinished
 };
 
 struct RunPage {
   std::vector<Run> runs;
-  std::string next;  ///< cursor of the next page; empty where this is the last
+  std::string next;  ///< cursor of the next page; empty on the last page
 };
 
 }  // namespace pawl

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A disk for tests: a SQLite VFS in memory that may do at a power cut whatever a real disk may do, and does
-/// it again for the same seed.
+/// A disk for tests: a SQLite VFS in memory that at a power cut behaves in any way a real disk may behave,
+/// reproducibly for the same seed.
 ///
 ///     pawl::sim::Disk disk{seed};
 ///     auto store = pawl::open_sqlite({.path = "pawl.db", .vfs = disk.vfs_name()});
@@ -30,15 +30,15 @@ namespace pawl::sim {
 class DiskState;
 struct DiskContent;
 
-/// What happens at a power cut to writes, truncations and names that were never synced. What was synced
-/// stays, whatever the choice.
+/// What happens at a power cut to writes, truncations and names that were never synced. Synced changes always
+/// survive.
 enum class Unsynced : std::uint8_t {
   keep_none,  ///< all of it is lost
-  keep_all,   ///< all of it had reached the disk by chance
+  keep_all,   ///< all of it has reached the disk
   random,     ///< the seed decides: any of it, in any order, writes torn at sectors of 512 bytes
 };
 
-/// Around a sync: `before` it takes effect, or `after`.
+/// Relative to a sync: `before` it takes effect, or `after`.
 enum class Moment : std::uint8_t { before, after };
 
 /// What a fault can hit.
@@ -48,24 +48,24 @@ enum class Operation : std::uint8_t {
   write,
   truncate,
   sync,            ///< of a file
-  sync_directory,  ///< of the directory around a file; the fault's suffix looks at the file's name
+  sync_directory,  ///< of the directory of a file; the fault's suffix is compared with the file's name
   remove,
 };
 
-/// How the operation fails: as a broken device, or as a full one.
+/// How the operation fails: like a broken device, or like a full one.
 enum class Failure : std::uint8_t { io, full };
 
-/// What becomes of a file's unsynced writes when its sync fails.
+/// What happens to a file's unsynced writes when its sync fails.
 enum class FailedSync : std::uint8_t {
   loses_writes,  ///< as on Linux: reads still show them, but no later sync makes them durable
   keeps_writes,  ///< the next sync makes them durable
 };
 
-/// A fault to come.
+/// A fault to inject.
 struct DiskFault {
   Operation on = Operation::sync;
-  std::size_t nth = 1;   ///< which of the matching operations from now on fails; 1 is the next one
-  std::string suffix{};  ///< only files whose name ends so, such as "-wal"; empty: any file
+  std::size_t nth = 1;   ///< which matching operation from now on fails; 1 is the next one
+  std::string suffix{};  ///< only files whose name ends with this, such as "-wal"; empty: any file
   Failure with = Failure::io;
   FailedSync failed_sync = FailedSync::loses_writes;
 };
@@ -78,11 +78,11 @@ struct SyncPoint {
   bool directory = false;  ///< the sync of the file's directory rather than of the file
 };
 
-/// Which content of a file: what reads see, or what a power cut leaves with `Unsynced::keep_none`.
+/// Which content of a file: the one that reads see, or the one after a power cut with `Unsynced::keep_none`.
 enum class View : std::uint8_t { cached, durable };
 
-/// The whole content of a disk at one moment, unsynced changes included. A value that never changes: cheap to
-/// copy, safe to use concurrently.
+/// The whole content of a disk at one moment, including unsynced changes. Immutable: cheap to copy, safe to
+/// use concurrently.
 class DiskImage {
  private:
   friend class Disk;
@@ -92,55 +92,56 @@ class DiskImage {
 
 /// The disk. Thread-safe: connections on several threads may use it while another one cuts the power.
 ///
-/// Several disks are independent of each other. A file is known by the name it was opened with; names are not
-/// normalised, and directories exist as soon as they are named. Time stands still for SQLite on this disk
+/// Disks are independent of each other. A file is identified by the name with which it was opened; names are
+/// not normalized, and directories exist as soon as they are named. SQLite's clock is constant on this disk
 /// ("now" is 2000-01-01), so that what it stores depends on the seed alone.
 class Disk {
  public:
   /// Registers the VFS. O(1), some microseconds.
   explicit Disk(std::uint64_t seed);
 
-  /// Unregisters the VFS. Connections that are still open are dead from then on, as after a power cut: every
-  /// call on them fails, and closing them stays safe.
+  /// Unregisters the VFS. Connections that are still open are invalid from then on, as after a power cut:
+  /// every call on them fails; closing them is safe.
   ~Disk();
 
   Disk(const Disk&) = delete;
   Disk& operator=(const Disk&) = delete;
 
-  /// The name to open databases with; no other disk has it while this one lives.
+  /// The name of the VFS with which to open databases; unique while this disk exists.
   const std::string& vfs_name() const noexcept;
 
   // Crashes.
 
-  /// Cuts the power and turns it on again. Whatever was open is dead: further calls fail with SQLITE_IOERR.
-  /// Locks and shared memory are gone; the files hold what was durable and what `unsynced` says of the rest.
+  /// Cuts the power and turns it on again. Open handles become invalid: further calls fail with SQLITE_IOERR.
+  /// Locks and shared memory are gone; files contain the durable content and what `unsynced` keeps.
   void power_cut(Unsynced unsynced);
 
-  /// Kills the process (SIGKILL): whatever was open is dead, locks and shared memory are gone, but what was
-  /// written stays, and stays as unsynced as it was.
+  /// Kills the process (SIGKILL): open handles become invalid, locks and shared memory are gone, but written
+  /// data stays, and unsynced data stays unsynced.
   void process_kill();
 
-  /// Cuts the power at the nth sync from now on (1 is the next one), right before it takes effect or right
-  /// after; either way its caller gets an error. Afterwards everything fails, also opening, until `power_on`.
-  /// Replaces an earlier call.
+  /// Cuts the power at the nth sync from now on (1 is the next one), just before or just after it takes
+  /// effect; its caller gets an error in both cases. Afterwards every call fails until `power_on`. Replaces
+  /// an earlier call.
   void cut_at_sync(std::size_t nth, Moment moment, Unsynced unsynced);
 
   /// Whether `cut_at_sync` has cut the power.
   bool is_off() const;
 
-  /// Turns the power on after `cut_at_sync` and forgets a cut that was still to come.
+  /// Turns the power on after `cut_at_sync` and removes a cut that has not happened yet.
   void power_on();
 
   // Faults.
 
-  /// Makes one operation to come fail. Faults add up; each strikes once. A failing write leaves a part of
-  /// itself behind; a failing sync does what the fault's `failed_sync` says; the others change nothing.
+  /// Makes one later operation fail. Faults add up; each fails one operation. A failing write writes a part
+  /// of its data; a failing sync does what the fault's `failed_sync` says; other failing operations change
+  /// nothing.
   void fail_next(DiskFault fault);
 
-  /// Forgets the faults that have not struck yet.
+  /// Removes the faults that have not failed an operation yet.
   void clear_faults();
 
-  /// The most bytes that all files together may hold. A write that needs more writes what fits and fails with
+  /// Limits the bytes of all files together. A write that needs more writes what fits and fails with
   /// SQLITE_FULL; nullopt removes the limit. Temporary files do not count.
   void set_capacity(std::optional<std::uint64_t> bytes);
 
@@ -152,29 +153,30 @@ class Disk {
   /// Writes begun so far.
   std::size_t writes() const;
 
-  /// Called on the syncing thread right before and right after each sync takes effect, without a lock held:
-  /// it may call any method, `power_cut` included. Not called after a sync that failed. Replaces an earlier
-  /// one. Syncs happen until the last connection is closed, so what the hook uses must live that long.
+  /// Sets a hook, called on the syncing thread just before and just after each sync takes effect, without a
+  /// lock held: it may call any method, including `power_cut`. Not called after a sync that failed. Replaces
+  /// an earlier hook. Syncs happen until the last connection is closed; what the hook uses must exist until
+  /// then.
   void on_sync(std::function<void(const SyncPoint&)> hook);
 
   /// The names of all files, sorted, as a process sees them.
   std::vector<std::string> files() const;
 
-  /// A file's bytes, or nothing where there is no such file.
+  /// A file's bytes; nothing if the file does not exist.
   std::optional<std::string> read_file(std::string_view name, View view = View::cached) const;
 
   // Damage and forks.
 
-  /// Inverts `bits` of one byte, on the disk and in the cache, as decay would. A write that is pending there
-  /// repairs it when it is synced. Error: `invalid_argument` where the file has no such byte.
+  /// Inverts `bits` of one byte, on the disk and in the cache, like a decayed sector. A pending write to that
+  /// byte repairs it when it is synced. Error: `invalid_argument` if the file has no such byte.
   Result<void> flip(std::string_view name, std::uint64_t offset, std::uint8_t bits = 1);
 
   /// The content at this moment. Together with `restore` it forks a run: take an image at each sync, and try
   /// the power cut on each of them later. O(size of the content).
   DiskImage snapshot() const;
 
-  /// Replaces the content, of this or of another disk. Whatever was open is dead; the power is on; random
-  /// choices, faults and counters go on as they were.
+  /// Replaces the content by that of this or another disk. Open handles become invalid; the power is on;
+  /// random choices, faults and counters continue.
   void restore(const DiskImage& image);
 
  private:

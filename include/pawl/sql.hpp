@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// An application's own statement as data, to travel in the same transaction as a transition.
+/// An application's own statement as data, which runs in the same transaction as a transition.
 ///
 ///     pawl::Sql{.text = "INSERT INTO invoice(id, cents) VALUES(?1, ?2)", .rows = {{"i-1", 4200}}, .expect =
 ///     1}
@@ -52,18 +52,19 @@ class SqlValue {
 struct Sql {
   std::string text;
   std::vector<std::vector<SqlValue>> rows{{}};  ///< by default it runs once, without parameters
-  std::optional<std::int64_t> expect{};         ///< rows that all runs together must affect
+  std::optional<std::int64_t> expect{};         ///< total number of rows that all runs must affect
   bool operator==(const Sql&) const = default;
 };
 
-/// What one query of the application may take. A query that needs more fails; the store goes on.
+/// Limits of one query of the application. A query that exceeds them fails; the store stays usable.
 struct QueryLimits {
-  Duration timeout = std::chrono::seconds(30);  ///< with the wait for a connection; then `timed_out`
-  std::size_t rows = 1'000'000;                 ///< of the result; beyond that `too_large`
-  std::size_t bytes = std::size_t{256} << 20;   ///< of the result's texts and blobs; likewise
+  Duration timeout =
+      std::chrono::seconds(30);  ///< includes the wait for a connection; beyond that `timed_out`
+  std::size_t rows = 1'000'000;  ///< of the result; beyond that `too_large`
+  std::size_t bytes = std::size_t{256} << 20;  ///< of the result's texts and blobs; likewise
 };
 
-/// Statements that bring tables from one form to the next; CREATE, ALTER and DROP are allowed in them.
+/// Statements that migrate the application's tables; CREATE, ALTER and DROP are allowed.
 using Migration = std::vector<Sql>;
 
 }  // namespace pawl

@@ -19,7 +19,7 @@ std::string id_of_request(std::string_view request_id) {
   return InstanceId{digest16(fmt::format("run {}", request_id))}.to_string();
 }
 
-/// Everything that a start says.
+/// Everything that a start request contains.
 std::string content_of(const FlowDefinition& flow, std::string_view request, const RunOptions& options) {
   JsonWriter out;
   out.begin_array().string(flow.name).string(request).string(options.id).string(options.queue);
@@ -40,9 +40,9 @@ void FlowsCore::add(std::shared_ptr<const FlowDefinition> definition) {
     problems_.push_back(std::move(valid).error());
     return;
   }
-  const auto [place, added] = flows_.emplace(definition->name, definition);
+  const auto [entry, added] = flows_.emplace(definition->name, definition);
   if (!added)
-    problems_.emplace_back(Code::duplicate_machine, fmt::format("two flows are called \"{}\"", place->first));
+    problems_.emplace_back(Code::duplicate_machine, fmt::format("two flows are called \"{}\"", entry->first));
 }
 
 Result<void> FlowsCore::validate() const {
@@ -84,18 +84,17 @@ Result<Engine*> FlowsCore::engine(const std::stop_token& stop) {
     if (attached_) return engine();
     waiting_for_attach_.push_back(gate);
   }
-  // Each has a gate of its own: a handler that is stopped does not let the others go on.
+  // One gate per handler: stopping one handler does not release the others.
   const std::stop_callback stopped(stop, [gate] { gate->open(); });
   runtime_.wait(*gate);
   return engine();
 }
 
-/// Finds what older releases have left. Former names are known; anything else waits for a release that knows
-/// it.
+/// Finds runs that older releases left. Runs at unknown steps wait for a release that knows the step.
 Result<std::vector<RunsAtStep>> FlowsCore::attach(Engine& engine) {
   PAWL_CHECK(validate());
   for (const auto& pool : engine.pools()) pools_.insert(pool.name);
-  count_from_zero();
+  initialize_counts();
   engine_ = &engine;
   std::map<std::pair<std::string, std::string>, std::size_t> found;
   for (const auto& [name, flow] : flows_) {
@@ -114,7 +113,7 @@ Result<std::vector<RunsAtStep>> FlowsCore::attach(Engine& engine) {
     const bool known = flows_.find(at.first)->second->find(at.second).has_value();
     report.push_back({at.first, at.second, runs, known});
     if (!known) {
-      options_.log.warn("runs stand at a step that the flow does not have",
+      options_.log.warn("runs are at a step that the flow does not have",
                         {{"flow", at.first}, {"step", at.second}, {"runs", runs}});
     }
   }
@@ -128,34 +127,33 @@ Result<std::vector<RunsAtStep>> FlowsCore::attach(Engine& engine) {
   return report;
 }
 
-/// A run that comes after another one must be able to begin: the other exists, and none of those that it
-/// waits for in turn is this one.
+/// Checks that a dependent run can start: its upstream run exists, and does not wait for it in turn.
 Result<void> FlowsCore::check_after(const FlowDefinition& flow, std::string_view id,
                                     const RunRef& after) const {
-  constexpr std::size_t kLongest = 1000;
-  std::vector<std::string> way{fmt::format("{} \"{}\"", flow.name, id)};
+  constexpr std::size_t kMaxLength = 1000;
+  std::vector<std::string> chain{fmt::format("{} \"{}\"", flow.name, id)};
   RunRef next = after;
-  for (std::size_t steps = 0; steps < kLongest; ++steps) {
-    way.push_back(fmt::format("{} \"{}\"", next.flow, next.id));
+  for (std::size_t steps = 0; steps < kMaxLength; ++steps) {
+    chain.push_back(fmt::format("{} \"{}\"", next.flow, next.id));
     if (next.flow == flow.name && next.id == id) {
       return fail(Code::invalid_argument,
-                  fmt::format("the run would wait for itself: {}", fmt::join(way, " after ")));
+                  fmt::format("the run would wait for itself: {}", fmt::join(chain, " after ")));
     }
     PAWL_TRY(const auto upstream, get(next.flow, next.id));
     if (upstream.finished || !upstream.plan || !upstream.plan->after || upstream.plan->after->ended)
       return {};
     next = upstream.plan->after->run;
   }
-  return fail(Code::too_large, fmt::format("more than {} runs wait for each other", kLongest));
+  return fail(Code::too_large, fmt::format("more than {} runs wait for each other", kMaxLength));
 }
 
 Result<FlowsCore::Prepared> FlowsCore::prepare(const FlowDefinition& flow, std::string request,
                                                RunOptions options) {
   if (auto checked = flow.check_request(request); !checked)
     return fail(std::move(checked).error().while_(fmt::format("the request of flow \"{}\"", flow.name)));
-  // Within the run's data it lies one level deeper, and is not checked again.
-  JsonWriter kept;
-  PAWL_CHECK(kept.begin_object().field("request").embed(request).end_object().take());
+  // In the run's data it is nested one level deeper, and is not validated again.
+  JsonWriter nested;
+  PAWL_CHECK(nested.begin_object().field("request").embed(request).end_object().take());
   PAWL_TRY(auto step, find_step(flow, options.from.empty() ? flow.steps.front().name : options.from));
   if (!options.queue.empty() && !pools_.contains(options.queue)) {
     return fail(Code::unknown_pool, fmt::format("no queue \"{}\"; known: {}", options.queue.substr(0, 64),
@@ -163,51 +161,51 @@ Result<FlowsCore::Prepared> FlowsCore::prepare(const FlowDefinition& flow, std::
   }
   if (options.delay && *options.delay < Duration::zero())
     return fail(Code::invalid_argument, "the delay is negative");
-  Prepared made;
+  Prepared prepared;
   {
     const std::lock_guard lock(ids_mutex_);
-    made.data.ulid = ids_.next(runtime_.now()).to_string();
+    prepared.data.ulid = ids_.next(runtime_.now()).to_string();
   }
-  if (!options.request_id.empty()) made.content = content_of(flow, request, options);
-  made.id = !options.id.empty()          ? std::move(options.id)
-            : options.request_id.empty() ? made.data.ulid
-                                         : id_of_request(options.request_id);
-  made.request_id = std::move(options.request_id);
-  made.data.request = Json{std::move(request)};
-  made.data.step = std::move(step);
+  if (!options.request_id.empty()) prepared.content = content_of(flow, request, options);
+  prepared.id = !options.id.empty()          ? std::move(options.id)
+                : options.request_id.empty() ? prepared.data.ulid
+                                             : id_of_request(options.request_id);
+  prepared.request_id = std::move(options.request_id);
+  prepared.data.request = Json{std::move(request)};
+  prepared.data.step = std::move(step);
   if (options.after) {
     PAWL_TRY(const auto* upstream, find_flow(options.after->flow));
     options.after->flow = upstream->name;
-    PAWL_CHECK(check_after(flow, made.id, *options.after));
+    PAWL_CHECK(check_after(flow, prepared.id, *options.after));
   }
   if (options.parent) {
     PAWL_TRY(const auto* parent, find_flow(options.parent->flow));
-    made.data.family = RunFamily{.parent = RunRef{parent->name, std::move(options.parent->id)}};
+    prepared.data.family = RunFamily{.parent = RunRef{parent->name, std::move(options.parent->id)}};
   }
   if (options.delay || options.after || !options.queue.empty()) {
     RunPlan plan{.priority = options.priority};
     if (options.delay && *options.delay > Duration::zero()) plan.not_before = runtime_.now() + *options.delay;
     if (options.after) plan.after = Upstream{.run = *std::move(options.after), .on = options.on};
     if (!options.queue.empty()) plan.queue = std::move(options.queue);
-    made.data.plan = std::move(plan);
+    prepared.data.plan = std::move(plan);
   }
-  return made;
+  return prepared;
 }
 
-/// What a start is answered with whose outcome came from the log: it was repeated if that is another run than
-/// the one that was to begin. Shown is what became of it, unless its id is that of a later one by now.
-Run FlowsCore::to_started(const Instance& instance, const std::string& begun) const {
+/// The result of a start whose outcome may come from the log: if it is another run than `ulid`, the start was
+/// a repeat. Returns that run as it is now, unless a later run has taken its id.
+Run FlowsCore::to_started(const Instance& instance, const std::string& ulid) const {
   auto first = to_run(instance);
-  if (first.ulid == begun) return first;
+  if (first.ulid == ulid) return first;
   first.attached = true;
-  auto present = get(first.flow, first.id);
-  if (!present || present->ulid != first.ulid) return first;
-  present->attached = true;
-  return *std::move(present);
+  auto current = get(first.flow, first.id);
+  if (!current || current->ulid != first.ulid) return first;
+  current->attached = true;
+  return *std::move(current);
 }
 
-/// Begins the run, or finds the one of the same id that is not finished.
-void FlowsCore::begin(const std::string& flow, Prepared prepared,
+/// Starts the run, or finds the unfinished run of the same id.
+void FlowsCore::start(const std::string& flow, Prepared prepared,
                       std::move_only_function<void(Result<Run>)> done) {
   const auto engine = this->engine();
   if (!engine) return done(fail(engine.error()));
@@ -231,13 +229,13 @@ void FlowsCore::begin(const std::string& flow, Prepared prepared,
                     });
 }
 
-Result<Run> FlowsCore::begin_and_wait(const std::string& flow, Prepared prepared) {
+Result<Run> FlowsCore::start_and_wait(const std::string& flow, Prepared prepared) {
   struct Slot {
     Gate gate;
     Result<Run> outcome = fail(Code::stopped, "the engine stopped before the outcome was known");
   };
   auto slot = std::make_shared<Slot>();
-  begin(flow, std::move(prepared), [slot](Result<Run> outcome) {
+  start(flow, std::move(prepared), [slot](Result<Run> outcome) {
     slot->outcome = std::move(outcome);
     slot->gate.open();
   });

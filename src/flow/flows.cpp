@@ -35,7 +35,7 @@ std::vector<const FlowDefinition*> Flows::flows() const {
 Result<Run> Flows::start(std::string_view flow, std::string request, RunOptions options) {
   PAWL_TRY(const auto* definition, core_->find_flow(flow));
   PAWL_TRY(auto prepared, core_->prepare(*definition, std::move(request), std::move(options)));
-  return core_->begin_and_wait(definition->name, std::move(prepared));
+  return core_->start_and_wait(definition->name, std::move(prepared));
 }
 
 void Flows::start(std::string_view flow, std::string request, RunOptions options,
@@ -44,18 +44,18 @@ void Flows::start(std::string_view flow, std::string request, RunOptions options
   if (!definition) return done(fail(definition.error()));
   auto prepared = core_->prepare(**definition, std::move(request), std::move(options));
   if (!prepared) return done(fail(std::move(prepared).error()));
-  core_->begin((*definition)->name, *std::move(prepared), std::move(done));
+  core_->start((*definition)->name, *std::move(prepared), std::move(done));
 }
 
 Result<Run> Flows::get(std::string_view flow, std::string_view id) const { return core_->get(flow, id); }
 
-/// The id's time says where among all runs, which are listed in the order of their making, it is to be found.
+/// Runs are listed in order of creation, so the time in the ULID says where to start.
 Result<Run> Flows::find(std::string_view ulid) const {
   PAWL_TRY(const auto id, Ulid::parse(ulid));
   PAWL_TRY(const auto* engine, core_->engine());
   const auto text = id.to_string();
   for (const auto& [name, flow] : core_->flows()) {
-    // The commit comes after the id, and a clock that was set back between them does not make it earlier.
+    // The commit comes after the ULID, even if the clock was set back in between.
     ListQuery query{
         .machine = name, .created_after = id.time() - std::chrono::milliseconds(1), .limit = 1000};
     do {
@@ -127,19 +127,19 @@ Result<RunTimeline> Flows::timeline(std::string_view flow, std::string_view id) 
     std::ranges::move(page.events, std::back_inserter(events));
     truncated = page.truncated;
     before = page.next;
-    const bool begun = !events.empty() && events.back().generation < run.generation;
-    if (before == 0 || begun) break;
+    const bool complete = !events.empty() && events.back().generation < run.generation;
+    if (before == 0 || complete) break;
   }
   std::erase_if(events, [&](const LogEvent& event) { return event.generation != run.generation; });
   std::ranges::reverse(events);
-  RunTimeline made{.run = std::move(run), .spans = {}, .truncated = truncated};
-  made.spans = to_spans(events, made.run);
-  return made;
+  RunTimeline timeline{.run = std::move(run), .spans = {}, .truncated = truncated};
+  timeline.spans = to_spans(events, timeline.run);
+  return timeline;
 }
 
 namespace {
 
-/// A change of a run that somebody asks for, and by which request.
+/// A requested change of a run.
 struct Change {
   std::string_view verb;
   std::string_view flow;
@@ -147,7 +147,7 @@ struct Change {
   std::string_view argument{};
   std::string request_id{};
 
-  /// What a repeat is equal in, whatever state it finds the run in.
+  /// Text that a repeat must match; independent of the run's state.
   std::string content(const FlowDefinition& definition) const {
     JsonWriter out;
     out.begin_array().string(verb).string(definition.name).string(id).string(argument).end_array();
@@ -155,9 +155,9 @@ struct Change {
   }
 };
 
-/// Sends an event to a run and shows what became of it.
+/// Sends an event to a run and returns the run after it.
 template <class E>
-Result<Run> tell(const FlowsCore& core, const Change& change, E event) {
+Result<Run> send_change(const FlowsCore& core, const Change& change, E event) {
   PAWL_TRY(const auto* definition, core.find_flow(change.flow));
   PAWL_TRY(auto* engine, core.engine());
   auto transaction =
@@ -173,38 +173,38 @@ Result<Run> tell(const FlowsCore& core, const Change& change, E event) {
 Result<Run> Flows::cancel(std::string_view flow, std::string_view id, std::string reason,
                           std::string request_id) {
   const Change change{"cancel", flow, id, reason, std::move(request_id)};
-  return tell(*core_, change, machine_events::Cancel{reason});
+  return send_change(*core_, change, machine_events::Cancel{reason});
 }
 Result<Run> Flows::pause(std::string_view flow, std::string_view id, std::string request_id) {
-  return tell(*core_, {.verb = "pause", .flow = flow, .id = id, .request_id = std::move(request_id)},
-              machine_events::Pause{});
+  return send_change(*core_, {.verb = "pause", .flow = flow, .id = id, .request_id = std::move(request_id)},
+                     machine_events::Pause{});
 }
 Result<Run> Flows::resume(std::string_view flow, std::string_view id, std::string request_id) {
-  return tell(*core_, {.verb = "resume", .flow = flow, .id = id, .request_id = std::move(request_id)},
-              machine_events::Resume{});
+  return send_change(*core_, {.verb = "resume", .flow = flow, .id = id, .request_id = std::move(request_id)},
+                     machine_events::Resume{});
 }
 
 Result<Run> Flows::retry(std::string_view flow, std::string_view id, std::string step,
                          std::string request_id) {
   const Change change{"retry", flow, id, step, std::move(request_id)};
   PAWL_TRY(const auto* definition, core_->find_flow(flow));
-  PAWL_TRY(auto present, core_->get(flow, id));
-  PAWL_TRY(const auto name, FlowsCore::find_step(*definition, step.empty() ? present.step : step));
-  if (!present.finished) return tell(*core_, change, machine_events::Retry{name});
+  PAWL_TRY(auto current, core_->get(flow, id));
+  PAWL_TRY(const auto name, FlowsCore::find_step(*definition, step.empty() ? current.step : step));
+  if (!current.finished) return send_change(*core_, change, machine_events::Retry{name});
   RunOptions options{.id = std::string(id), .from = name};
-  if (present.plan && present.plan->queue) options.queue = *present.plan->queue;
-  if (present.plan) options.priority = present.plan->priority;
-  if (present.family) options.parent = present.family->parent;
-  PAWL_TRY(auto prepared, core_->prepare(*definition, std::move(present.request), std::move(options)));
+  if (current.plan && current.plan->queue) options.queue = *current.plan->queue;
+  if (current.plan) options.priority = current.plan->priority;
+  if (current.family) options.parent = current.family->parent;
+  PAWL_TRY(auto prepared, core_->prepare(*definition, std::move(current.request), std::move(options)));
   prepared.request_id = change.request_id;
   prepared.content = change.content(*definition);
-  prepared.data.response = Json{std::move(present.response)};
-  // What it took over from the run that it came after stays.
-  if (present.plan && present.plan->after && present.plan->after->response) {
+  prepared.data.response = Json{std::move(current.response)};
+  // The response of the upstream run stays available.
+  if (current.plan && current.plan->after && current.plan->after->response) {
     if (!prepared.data.plan) prepared.data.plan.emplace();
-    prepared.data.plan->after = std::move(present.plan->after);
+    prepared.data.plan->after = std::move(current.plan->after);
   }
-  return core_->begin_and_wait(definition->name, std::move(prepared));
+  return core_->start_and_wait(definition->name, std::move(prepared));
 }
 
 void Flows::claim(std::string_view flow, std::vector<std::string> steps, Duration wait,
@@ -241,20 +241,20 @@ void Flows::heartbeat(const Lease& lease, std::optional<double> progress, std::s
   if (!engine) return done(fail(engine.error()));
   if (progress) {
     if (const auto run = core_->get(lease.machine, lease.key))
-      note_progress(**engine, run->flow, run->id, {run->ulid, run->step, *progress, text});
+      store_progress(**engine, run->flow, run->id, {run->ulid, run->step, *progress, text});
   }
   (*engine)->heartbeat(lease, std::move(done));
 }
 
 namespace {
 
-/// What a repeat of a completion is equal in.
-LastCompletion to_taken(const Lease& lease, const RemoteOutcome& result) {
+/// Identifies a completion, to recognize a repeat.
+LastCompletion to_completion(const Lease& lease, const RemoteOutcome& result) {
   const auto& outcome = result.outcome;
   JsonWriter out;
   out.begin_array().integer(static_cast<std::int64_t>(outcome.kind()));
   out.string(outcome.error() ? outcome.error()->to_string() : outcome.reason()).string(outcome.step());
-  out.string(enum_name(outcome.kind_of_failure())).string(result.response.value_or("")).end_array();
+  out.string(enum_name(outcome.failure_kind())).string(result.response.value_or("")).end_array();
   const auto content = digest16(out.take().value_or(""));
   return {.number = lease.number, .attempt = lease.attempt, .content = InstanceId{content}.to_string()};
 }
@@ -265,12 +265,12 @@ void Flows::complete(const Lease& lease, RemoteOutcome outcome,
                      std::move_only_function<void(Result<void>)> done) {
   std::string name;
   bool repeated = false;
-  auto settled = [&]() -> Result<FlowsCore::Settled> {
+  auto answer = [&]() -> Result<FlowsCore::StepReply> {
     PAWL_TRY(const auto* flow, core_->find_flow(lease.machine));
     PAWL_TRY(const auto* engine, core_->engine());
     PAWL_TRY(const auto instance, engine->read(flow->name, lease.key));
     PAWL_TRY(const auto data, decode<RunData>(instance.data));
-    auto completion = to_taken(lease, outcome);
+    auto completion = to_completion(lease, outcome);
     repeated = data.completion == completion;
     if (repeated) return fail(Code::lease_lost, "it was completed before");
     const auto step = flow->find(data.step);
@@ -282,19 +282,19 @@ void Flows::complete(const Lease& lease, RemoteOutcome outcome,
       if (auto fits = flow->check_response(*outcome.response); !fits)
         return fail(std::move(fits).error().while_("the response"));
     }
-    return core_->settle(*flow, *step, data,
-                         fail_if_cancelled({std::move(outcome.outcome), std::move(outcome.response)}),
-                         {.completion = std::move(completion)});
+    return core_->to_reply(*flow, *step, data,
+                           fail_if_cancelled({std::move(outcome.outcome), std::move(outcome.response)}),
+                           {.completion = std::move(completion)});
   }();
   if (repeated) return done({});
-  if (!settled) return done(fail(settled.error()));
-  // Only what was taken counts: the lease may be over.
+  if (!answer) return done(fail(answer.error()));
+  // Count only accepted completions: the lease may have ended.
   (*core_->engine())
-      ->complete(lease, std::move(settled->reply),
-                 [core = core_, flow = lease.machine, name = std::move(name), as = settled->outcome,
-                  done = std::move(done)](Result<void> taken) mutable {
-                   if (taken) core->count(flow, name, as);
-                   done(std::move(taken));
+      ->complete(lease, std::move(answer->reply),
+                 [core = core_, flow = lease.machine, name = std::move(name), as = answer->outcome,
+                  done = std::move(done)](Result<void> accepted) mutable {
+                   if (accepted) core->count(flow, name, as);
+                   done(std::move(accepted));
                  });
 }
 

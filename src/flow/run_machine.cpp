@@ -28,9 +28,9 @@ bool is_same(const ExactRun& a, const ExactRun& b) {
   return a.ulid && b.ulid ? *a.ulid == *b.ulid : has_same_id(a, b);
 }
 
-/// Sends an event of this machine to a run of whatever flow.
+/// Sends an event of this machine to a run of any flow.
 template <class E>
-void tell(const std::string& flow, const std::string& id, const E& event, Effects& effects) {
+void send(const std::string& flow, const std::string& id, const E& event, Effects& effects) {
   if (auto payload = encode(event)) {
     effects.send(effect::Message{flow, id, std::string(event_name<run, E>()), *std::move(payload)});
   }
@@ -43,14 +43,14 @@ RunControl& control_of(RunData& data) {
   return *data.control;
 }
 
-RunFamily& family(RunData& data) {
+RunFamily& family_of(RunData& data) {
   if (!data.family) data.family.emplace();
   return *data.family;
 }
 
 bool is_delayed(const RunData& data) { return data.plan && data.plan->not_before; }
 
-bool must_wait(const RunData& data) {
+bool waits_for_upstream(const RunData& data) {
   const auto* upstream = upstream_of(data);
   return upstream != nullptr && !upstream->ended;
 }
@@ -65,9 +65,9 @@ bool would_satisfy(const RunData& data, const UpstreamEnded& ended) {
   return upstream != nullptr && satisfies(upstream->on, ended.state);
 }
 
-bool is_for_another(const RunData& data, const UpstreamEnded& ended) {
+bool is_for_other_run(const RunData& data, const UpstreamEnded& ended) {
   if (ended.dependent) return *ended.dependent != data.ulid;
-  // Told by an earlier release. The flow may have another name by now, so that the id alone decides.
+  // Sent by an earlier release. The flow may have been renamed since, so compare the id alone.
   const auto* upstream = upstream_of(data);
   return upstream == nullptr || upstream->run.id != ended.run.id;
 }
@@ -93,34 +93,34 @@ void enter_queue(const RunData& data, Effects& effects) {
   if (data.plan && data.plan->queue) effects.enter_queue(*data.plan->queue, data.plan->priority);
 }
 
-/// Takes its place in the queue, if it has one, and asks for the step.
+/// Enters the run's queue, if it has one, and requests the step.
 void run_step(RunData& data, Effects& effects) {
   enter_queue(data, effects);
   effects.work(data.step, Begin{});
 }
 
-/// Others may go on meanwhile.
-void hold(RunData& data, Effects& effects) {
+/// Leaves the queue, so that other runs can proceed.
+void pause(RunData& data, Effects& effects) {
   control_of(data).pause = false;
   effects.leave_queue();
 }
 
 void retry(RunData& data, Effects& effects) {
-  auto& wanted = control_of(data);
-  wanted.rewinds.try_emplace(data.step, 0);
-  data.step = *wanted.retry;
-  wanted.retry.reset();
-  wanted.pause = false;
+  auto& control = control_of(data);
+  control.rewinds.try_emplace(data.step, 0);
+  data.step = *control.retry;
+  control.retry.reset();
+  control.pause = false;
   if (data.family) data.family->children.clear();
   effects.work(data.step, Begin{});
 }
 
 void cancel(RunData& data, std::string reason, bool begun, Effects& effects) {
-  auto& why = control_of(data);
-  why.ending = RunState::cancelled;
-  why.error = std::move(reason);
-  why.cancel.reset();
-  // What is to be undone waits for nobody's turn.
+  auto& control = control_of(data);
+  control.ending = RunState::cancelled;
+  control.error = std::move(reason);
+  control.cancel.reset();
+  // Cleanup does not wait in the queue.
   effects.leave_queue();
   effects.work(std::string(kPlan), Plan{.begun = begun});
 }
@@ -130,40 +130,40 @@ void clean_up(RunData& data, const std::string& next, Effects& effects) {
   effects.work(next, Begin{});
 }
 
-void tell_end(const RunData& data, RunState state, Effects& effects) {
+void notify_end(const RunData& data, RunState state, Effects& effects) {
   if (!data.family) return;
   const RunRef self{std::string(effects.machine()), std::string(effects.key())};
   if (const auto& parent = data.family->parent)
-    tell(parent->flow, parent->id, ChildEnded{{self.flow, self.id, data.ulid}, state}, effects);
+    send(parent->flow, parent->id, ChildEnded{{self.flow, self.id, data.ulid}, state}, effects);
   for (const auto& dependent : data.family->dependents) {
-    tell(dependent.flow, dependent.id, UpstreamEnded{self, state, data.response, dependent.ulid}, effects);
+    send(dependent.flow, dependent.id, UpstreamEnded{self, state, data.response, dependent.ulid}, effects);
   }
 }
 
-void note_child(RunData& data, const ChildEnded& ended) {
-  auto& children = family(data).children;
+void record_child(RunData& data, const ChildEnded& ended) {
+  auto& children = family_of(data).children;
   for (auto& child : children) {
     if (!is_same(child.run, ended.run)) continue;
     child.ended = ended.state;
     return;
   }
-  // The step that it was started by was gone back to, and has started it anew.
+  // The step that started this child was rewound and has started another child with the same id.
   const bool late = std::ranges::any_of(
       children, [&](const ChildRun& child) { return !child.ended && has_same_id(child.run, ended.run); });
   if (!late) children.push_back({ended.run, ended.state});
 }
 
-void note_upstream(RunData& data, const UpstreamEnded& ended) {
+void record_upstream(RunData& data, const UpstreamEnded& ended) {
   if (!data.plan || !data.plan->after) return;
   data.plan->after->ended = ended.state;
   data.plan->after->response = ended.response;
 }
 
-void note_done(RunData& data, const StepDone& done) {
-  keep_result(data, done);
+void record_done(RunData& data, const StepDone& done) {
+  store_result(data, done);
   if (!done.next.empty()) data.step = done.next;
   for (const auto& started : done.children) {
-    auto& children = family(data).children;
+    auto& children = family_of(data).children;
     std::erase_if(children, [&](const ChildRun& child) {
       return has_same_id(child.run, started) && !is_same(child.run, started);
     });
@@ -173,18 +173,18 @@ void note_done(RunData& data, const StepDone& done) {
   }
 }
 
-void note_rewound(RunData& data, const StepRewound& step) {
-  keep_result(data, step);
-  auto& why = control_of(data);
-  ++why.rewinds[step.step];
-  why.error = step.reason;
+void record_rewound(RunData& data, const StepRewound& step) {
+  store_result(data, step);
+  auto& control = control_of(data);
+  ++control.rewinds[step.step];
+  control.error = step.reason;
   data.step = step.next;
-  // Those that are started again are waited for again.
+  // The step starts its children again.
   if (data.family) data.family->children.clear();
 }
 
-void note_dependent(RunData& data, const ExactRun& dependent) {
-  auto& dependents = family(data).dependents;
+void record_dependent(RunData& data, const ExactRun& dependent) {
+  auto& dependents = family_of(data).dependents;
   const auto known =
       std::ranges::find_if(dependents, [&](const ExactRun& other) { return has_same_id(other, dependent); });
   if (known != dependents.end()) {
@@ -194,15 +194,15 @@ void note_dependent(RunData& data, const ExactRun& dependent) {
   }
 }
 
-void note_end(RunData& data, const StepEnded& end) {
-  keep_result(data, end);
-  auto& why = control_of(data);
-  why.ending = end.ending;
-  why.error = end.reason;
-  why.kind = end.kind;
+void record_end(RunData& data, const StepEnded& end) {
+  store_result(data, end);
+  auto& control = control_of(data);
+  control.ending = end.ending;
+  control.error = end.reason;
+  control.kind = end.kind;
 }
 
-void note_cleaned(RunData& data, const CleanedUp& cleaned) {
+void record_cleaned(RunData& data, const CleanedUp& cleaned) {
   if (cleaned.error) control_of(data).cleanup_errors.push_back(*cleaned.error);
 }
 

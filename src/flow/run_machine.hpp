@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The machine of every run. It does not know any flow: what comes next is in the events, which the handlers
-/// of the steps make, and who asks for it is told by the works `kWatch` and `kPlan`.
+/// The machine of every run. It knows no flow: the handlers of the steps create the events, which contain
+/// what comes next. The works `kWatch` and `kPlan` look up what the machine itself cannot know.
 
 #include <optional>
 #include <string>
@@ -16,17 +16,17 @@
 
 namespace pawl::flow_machine {
 
-/// Work that is not a step: look at the upstream run; decide what is to be undone.
+/// Work that is not a step: `kWatch` reads the upstream run, `kPlan` decides what to undo.
 inline constexpr std::string_view kWatch = "@watch";
 inline constexpr std::string_view kPlan = "@plan";
 
 struct Begin {};
-/// What `kPlan` is asked with: whether the present step has begun, so that it is undone, too.
+/// Payload of `kPlan`: whether the current step has started, so that it is undone, too.
 struct Plan {
   bool begun = false;
 };
 struct DelayOver {};
-/// Another run wants to be told of this one's end.
+/// Registers a dependent run, which is notified when this run ends.
 struct Watch {
   ExactRun dependent;
 };
@@ -34,7 +34,7 @@ struct UpstreamEnded {
   RunRef run;
   RunState state = RunState::done;
   Json response{};
-  std::optional<std::string> dependent{};  ///< ULID of the run that is told
+  std::optional<std::string> dependent{};  ///< ULID of the run that is notified
 };
 struct ChildEnded {
   ExactRun run;
@@ -46,8 +46,8 @@ struct StepDone {
   std::string step;
   std::string next;
   std::optional<Json> response{};
-  std::vector<ExactRun> children{};  ///< to be waited for
-  bool closes = false;               ///< every step is done, and `next` is a finalizer
+  std::vector<ExactRun> children{};  ///< to wait for
+  bool closes = false;               ///< every step is done and `next` is a finalizer
   std::optional<LastCompletion> completion{};
 };
 struct StepRewound {
@@ -57,7 +57,7 @@ struct StepRewound {
   std::string reason;
   std::optional<LastCompletion> completion{};
 };
-/// The run ends as `ending`: at once, or, where `next` is kPlan, when everything is undone and finished.
+/// The run ends as `ending`: immediately, or after the cleanup if `next` is `kPlan`.
 struct StepEnded {
   std::string step;
   RunState ending = RunState::failed;
@@ -72,13 +72,13 @@ struct StepEnded {
 struct StepFailed {
   std::optional<LastCompletion> completion{};
 };
-/// The step does not run any more, as was asked for.
+/// The step has stopped, as requested.
 struct StepStopped {
   std::string step;
   std::string reason;
   std::optional<LastCompletion> completion{};
 };
-/// What there was to undo or to finish, one after the other.
+/// An undo, a finalizer or the planning has ended; `next` is the next cleanup work, if any.
 struct CleanedUp {
   std::string step;
   std::string next;
@@ -97,69 +97,69 @@ struct Retry {
 namespace detail {
 
 RunControl& control_of(RunData& data);
-RunFamily& family(RunData& data);
+RunFamily& family_of(RunData& data);
 
 void delay(RunData& data, Effects& effects);
 void watch(RunData& data, Effects& effects);
-/// Takes its place in the queue, if it has one.
+/// Enters the run's queue, if it has one.
 void enter_queue(const RunData& data, Effects& effects);
 void run_step(RunData& data, Effects& effects);
-void hold(RunData& data, Effects& effects);
-/// Ends as cancelled once everything is undone; `begun`: the present step may have done something.
+void pause(RunData& data, Effects& effects);
+/// Ends as cancelled after the cleanup; `begun`: the current step may have had effects.
 void cancel(RunData& data, std::string reason, bool begun, Effects& effects);
 void clean_up(RunData& data, const std::string& next, Effects& effects);
-void tell_end(const RunData& data, RunState state, Effects& effects);
-void note_child(RunData& data, const ChildEnded& child);
-void note_upstream(RunData& data, const UpstreamEnded& upstream);
+void notify_end(const RunData& data, RunState state, Effects& effects);
+void record_child(RunData& data, const ChildEnded& child);
+void record_upstream(RunData& data, const UpstreamEnded& upstream);
 /// Stores the completion of a claimed step, if the event has one.
 template <class E>
-void keep_completion(RunData& data, const E& step) {
+void store_completion(RunData& data, const E& step) {
   if (step.completion) data.completion = step.completion;
 }
 /// Stores what every end of a step may have: a response and a completion.
 template <class E>
-void keep_result(RunData& data, const E& step) {
+void store_result(RunData& data, const E& step) {
   if (step.response) data.response = *step.response;
-  keep_completion(data, step);
+  store_completion(data, step);
 }
-void note_done(RunData& data, const StepDone& done);
-void note_rewound(RunData& data, const StepRewound& step);
-void note_end(RunData& data, const StepEnded& end);
-void note_dependent(RunData& data, const ExactRun& dependent);
-void note_cleaned(RunData& data, const CleanedUp& cleaned);
+void record_done(RunData& data, const StepDone& done);
+void record_rewound(RunData& data, const StepRewound& step);
+void record_end(RunData& data, const StepEnded& end);
+void record_dependent(RunData& data, const ExactRun& dependent);
+void record_cleaned(RunData& data, const CleanedUp& cleaned);
 
 bool is_delayed(const RunData& data);
-bool must_wait(const RunData& data);       // the upstream run has not ended
-bool is_unsatisfied(const RunData& data);  // it has, but otherwise than needed
+bool waits_for_upstream(const RunData& data);  // the upstream run has not ended
+bool is_unsatisfied(const RunData& data);      // the upstream run has not ended as required
 bool has_open_children(const RunData& data);
 bool would_satisfy(const RunData& data, const UpstreamEnded& upstream);
-/// An earlier run of this id came after the one that has ended.
-bool is_for_another(const RunData& data, const UpstreamEnded& upstream);
+/// The notification is for an earlier run of this id.
+bool is_for_other_run(const RunData& data, const UpstreamEnded& upstream);
 std::string unsatisfied_reason(const RunData& data);
 
-inline bool is_cancelled(const RunData& data) { return data.control && data.control->cancel; }
-inline bool is_to_pause(const RunData& data) { return data.control && data.control->pause; }
-inline bool is_to_retry(const RunData& data) { return data.control && data.control->retry; }
+inline bool cancel_requested(const RunData& data) { return data.control && data.control->cancel; }
+inline bool pause_requested(const RunData& data) { return data.control && data.control->pause; }
+inline bool retry_requested(const RunData& data) { return data.control && data.control->retry; }
 inline bool ends_as(const RunData& data, RunState state) {
   return data.control && data.control->ending == state;
 }
 
-/// Goes on at the step that somebody has chosen.
+/// Continues at the requested step.
 void retry(RunData& data, Effects& effects);
-/// Ends, and tells those who wait for it.
+/// Ends the run and notifies its parent and dependents.
 template <RunState kState>
 struct End {
   void operator()(RunData& data, const CleanedUp& cleaned, Effects& effects) const {
-    note_cleaned(data, cleaned);
-    tell_end(data, kState, effects);
+    record_cleaned(data, cleaned);
+    notify_end(data, kState, effects);
   }
   void operator()(RunData& data, const StepEnded& end, Effects& effects) const {
-    note_end(data, end);
-    tell_end(data, kState, effects);
+    record_end(data, end);
+    notify_end(data, kState, effects);
   }
   void operator()(RunData& data, const StepDone& done, Effects& effects) const {
-    note_done(data, done);
-    tell_end(data, kState, effects);
+    record_done(data, done);
+    notify_end(data, kState, effects);
   }
 };
 
@@ -175,11 +175,12 @@ inline constexpr auto run =
         // Before the first step.
         .on<Begin>(fresh, delayed, when([](const RunData& data) { return detail::is_delayed(data); }),
                    [](RunData& data, const Begin&, Effects& effects) { detail::delay(data, effects); })
-        .on<Begin>(fresh, waiting, when([](const RunData& data) { return detail::must_wait(data); }),
+        .on<Begin>(fresh, waiting, when([](const RunData& data) { return detail::waits_for_upstream(data); }),
                    [](RunData& data, const Begin&, Effects& effects) { detail::watch(data, effects); })
         .on<Begin>(fresh, running,
                    [](RunData& data, const Begin&, Effects& effects) { detail::run_step(data, effects); })
-        .on<DelayOver>(delayed, waiting, when([](const RunData& data) { return detail::must_wait(data); }),
+        .on<DelayOver>(delayed, waiting,
+                       when([](const RunData& data) { return detail::waits_for_upstream(data); }),
                        [](RunData& data, const DelayOver&, Effects& effects) {
                          data.plan->not_before.reset();
                          detail::watch(data, effects);
@@ -191,33 +192,35 @@ inline constexpr auto run =
                        })
         .stay<UpstreamEnded>(from(waiting, paused),
                              when([](const RunData& data, const UpstreamEnded& upstream) {
-                               return detail::is_for_another(data, upstream);
+                               return detail::is_for_other_run(data, upstream);
                              }))
         .on<UpstreamEnded>(waiting, running, when([](const RunData& data, const UpstreamEnded& upstream) {
                              return detail::would_satisfy(data, upstream);
                            }),
                            [](RunData& data, const UpstreamEnded& upstream, Effects& effects) {
-                             detail::note_upstream(data, upstream);
+                             detail::record_upstream(data, upstream);
                              detail::run_step(data, effects);
                            })
         .on<UpstreamEnded>(waiting, closing,
                            [](RunData& data, const UpstreamEnded& upstream, Effects& effects) {
-                             detail::note_upstream(data, upstream);
+                             detail::record_upstream(data, upstream);
                              detail::cancel(data, detail::unsatisfied_reason(data), false, effects);
                            })
         .stay<UpstreamEnded>(
             paused,
-            [](RunData& data, const UpstreamEnded& upstream) { detail::note_upstream(data, upstream); })
+            [](RunData& data, const UpstreamEnded& upstream) { detail::record_upstream(data, upstream); })
 
         // Steps.
-        .on<StepDone>(running, closing, when([](const RunData& data) { return detail::is_cancelled(data); }),
+        .on<StepDone>(running, closing,
+                      when([](const RunData& data) { return detail::cancel_requested(data); }),
                       [](RunData& data, const StepDone& done, Effects& effects) {
-                        detail::keep_result(data, done);
+                        detail::store_result(data, done);
                         detail::cancel(data, *data.control->cancel, true, effects);
                       })
-        .on<StepDone>(running, running, when([](const RunData& data) { return detail::is_to_retry(data); }),
+        .on<StepDone>(running, running,
+                      when([](const RunData& data) { return detail::retry_requested(data); }),
                       [](RunData& data, const StepDone& done, Effects& effects) {
-                        detail::note_done(data, done);
+                        detail::record_done(data, done);
                         detail::retry(data, effects);
                       })
         .on<StepDone>(running, RunState::done,
@@ -226,68 +229,72 @@ inline constexpr auto run =
         .on<StepDone>(running, closing,
                       when([](const RunData&, const StepDone& step) { return step.closes; }),
                       [](RunData& data, const StepDone& step, Effects& effects) {
-                        detail::keep_result(data, step);
+                        detail::store_result(data, step);
                         detail::control_of(data).ending = RunState::done;
                         detail::clean_up(data, step.next, effects);
                       })
-        .on<StepDone>(running, paused, when([](const RunData& data) { return detail::is_to_pause(data); }),
+        .on<StepDone>(running, paused,
+                      when([](const RunData& data) { return detail::pause_requested(data); }),
                       [](RunData& data, const StepDone& step, Effects& effects) {
-                        detail::note_done(data, step);
-                        detail::hold(data, effects);
+                        detail::record_done(data, step);
+                        detail::pause(data, effects);
                       })
         .on<StepDone>(running, joining, when([](const RunData& data, const StepDone& step) {
                         if (step.children.empty()) return false;
                         auto after = data;
-                        detail::note_done(after, step);
+                        detail::record_done(after, step);
                         return detail::has_open_children(after);
                       }),
-                      // Its children may need the place; it waits for its turn again afterwards.
+                      // Its children may need the permit; the run enters the queue again afterwards.
                       [](RunData& data, const StepDone& step, Effects& effects) {
-                        detail::note_done(data, step);
+                        detail::record_done(data, step);
                         effects.leave_queue();
                       })
         .on<StepDone>(running, running,
                       [](RunData& data, const StepDone& step, Effects& effects) {
-                        detail::note_done(data, step);
+                        detail::record_done(data, step);
                         effects.work(data.step, Begin{});
                       })
         .on<StepRewound>(running, closing,
-                         when([](const RunData& data) { return detail::is_cancelled(data); }),
+                         when([](const RunData& data) { return detail::cancel_requested(data); }),
                          [](RunData& data, const StepRewound& step, Effects& effects) {
-                           detail::keep_result(data, step);
+                           detail::store_result(data, step);
                            detail::cancel(data, *data.control->cancel, true, effects);
                          })
         .on<StepRewound>(running, running,
-                         when([](const RunData& data) { return detail::is_to_retry(data); }),
+                         when([](const RunData& data) { return detail::retry_requested(data); }),
                          [](RunData& data, const StepRewound& step, Effects& effects) {
-                           detail::note_rewound(data, step);
+                           detail::record_rewound(data, step);
                            detail::retry(data, effects);
                          })
-        .on<StepRewound>(running, paused, when([](const RunData& data) { return detail::is_to_pause(data); }),
+        .on<StepRewound>(running, paused,
+                         when([](const RunData& data) { return detail::pause_requested(data); }),
                          [](RunData& data, const StepRewound& step, Effects& effects) {
-                           detail::note_rewound(data, step);
-                           detail::hold(data, effects);
+                           detail::record_rewound(data, step);
+                           detail::pause(data, effects);
                          })
         .on<StepRewound>(running, running,
                          [](RunData& data, const StepRewound& step, Effects& effects) {
-                           detail::note_rewound(data, step);
+                           detail::record_rewound(data, step);
                            effects.work(data.step, Begin{});
                          })
-        // What was asked for goes before an end that may only be the answer to it.
-        .on<StepEnded>(running, closing, when([](const RunData& data) { return detail::is_cancelled(data); }),
+        // A request takes precedence over an end that it may have caused.
+        .on<StepEnded>(running, closing,
+                       when([](const RunData& data) { return detail::cancel_requested(data); }),
                        [](RunData& data, const StepEnded& step, Effects& effects) {
-                         detail::keep_result(data, step);
+                         detail::store_result(data, step);
                          detail::cancel(data, *data.control->cancel, true, effects);
                        })
-        .on<StepEnded>(running, running, when([](const RunData& data) { return detail::is_to_retry(data); }),
+        .on<StepEnded>(running, running,
+                       when([](const RunData& data) { return detail::retry_requested(data); }),
                        [](RunData& data, const StepEnded& step, Effects& effects) {
-                         detail::keep_result(data, step);
+                         detail::store_result(data, step);
                          detail::retry(data, effects);
                        })
         .on<StepEnded>(running, closing,
                        when([](const RunData&, const StepEnded& step) { return !step.next.empty(); }),
                        [](RunData& data, const StepEnded& step, Effects& effects) {
-                         detail::note_end(data, step);
+                         detail::record_end(data, step);
                          effects.work(step.next, Plan{.begun = true});
                        })
         .on<StepEnded>(running, handed_off,
@@ -298,48 +305,49 @@ inline constexpr auto run =
                        detail::End<aborted>{})
         .on<StepEnded>(running, failed, detail::End<failed>{})
         .on<StepStopped>(running, closing,
-                         when([](const RunData& data) { return detail::is_cancelled(data); }),
+                         when([](const RunData& data) { return detail::cancel_requested(data); }),
                          [](RunData& data, const StepStopped& step, Effects& effects) {
-                           detail::keep_completion(data, step);
+                           detail::store_completion(data, step);
                            detail::cancel(data, *data.control->cancel, true, effects);
                          })
         .on<StepStopped>(running, running,
-                         when([](const RunData& data) { return detail::is_to_retry(data); }),
+                         when([](const RunData& data) { return detail::retry_requested(data); }),
                          [](RunData& data, const StepStopped& step, Effects& effects) {
-                           detail::keep_completion(data, step);
+                           detail::store_completion(data, step);
                            detail::retry(data, effects);
                          })
-        // The pause was taken back meanwhile.
+        // The run was resumed in the meantime.
         .on<StepStopped>(running, running,
-                         when([](const RunData& data) { return !detail::is_to_pause(data); }),
+                         when([](const RunData& data) { return !detail::pause_requested(data); }),
                          [](RunData& data, const StepStopped& step, Effects& effects) {
-                           detail::keep_completion(data, step);
+                           detail::store_completion(data, step);
                            effects.work(data.step, Begin{});
                          })
         .on<StepStopped>(running, paused,
                          [](RunData& data, const StepStopped& step, Effects& effects) {
-                           detail::keep_completion(data, step);
-                           detail::hold(data, effects);
+                           detail::store_completion(data, step);
+                           detail::pause(data, effects);
                          })
         .stay<StepFailed>(running,
-                          [](RunData& data, const StepFailed& step) { detail::keep_completion(data, step); })
+                          [](RunData& data, const StepFailed& step) { detail::store_completion(data, step); })
 
         // Children.
         .on<ChildEnded>(joining, running, when([](const RunData& data, const ChildEnded& child) {
                           auto after = data;
-                          detail::note_child(after, child);
+                          detail::record_child(after, child);
                           return !detail::has_open_children(after);
                         }),
                         [](RunData& data, const ChildEnded& child, Effects& effects) {
-                          detail::note_child(data, child);
+                          detail::record_child(data, child);
                           detail::run_step(data, effects);
                         })
         .stay<ChildEnded>(from(delayed, waiting, running, joining, paused, closing),
-                          [](RunData& data, const ChildEnded& child) { detail::note_child(data, child); })
-        .stay<Watch>(from(delayed, waiting, running, joining, paused, closing),
-                     [](RunData& data, const Watch& watch) { detail::note_dependent(data, watch.dependent); })
+                          [](RunData& data, const ChildEnded& child) { detail::record_child(data, child); })
+        .stay<Watch>(
+            from(delayed, waiting, running, joining, paused, closing),
+            [](RunData& data, const Watch& watch) { detail::record_dependent(data, watch.dependent); })
 
-        // What people ask for.
+        // Requests.
         .on<Cancel>(from(delayed, waiting, joining, paused), closing,
                     [](RunData& data, const Cancel& cancel, Effects& effects) {
                       effects.clear_timer("delay");
@@ -363,7 +371,8 @@ inline constexpr auto run =
                      })
         .on<Resume>(paused, delayed, when([](const RunData& data) { return detail::is_delayed(data); }),
                     [](RunData& data, const Resume&, Effects& effects) { detail::delay(data, effects); })
-        .on<Resume>(paused, waiting, when([](const RunData& data) { return detail::must_wait(data); }),
+        .on<Resume>(paused, waiting,
+                    when([](const RunData& data) { return detail::waits_for_upstream(data); }),
                     [](RunData& data, const Resume&, Effects& effects) { detail::watch(data, effects); })
         .on<Resume>(paused, closing, when([](const RunData& data) { return detail::is_unsatisfied(data); }),
                     [](RunData& data, const Resume&, Effects& effects) {
@@ -373,7 +382,7 @@ inline constexpr auto run =
                     when([](const RunData& data) { return detail::has_open_children(data); }))
         .on<Resume>(paused, running,
                     [](RunData& data, const Resume&, Effects& effects) { detail::run_step(data, effects); })
-        .stay<Resume>(running, when([](const RunData& data) { return detail::is_to_pause(data); }),
+        .stay<Resume>(running, when([](const RunData& data) { return detail::pause_requested(data); }),
                       [](RunData& data) { data.control->pause = false; })
         .stay<Retry>(from(delayed, waiting, paused),
                      [](RunData& data, const Retry& again) { data.step = again.step; })
@@ -393,7 +402,7 @@ inline constexpr auto run =
         .on<CleanedUp>(closing, closing,
                        when([](const RunData&, const CleanedUp& cleaned) { return !cleaned.next.empty(); }),
                        [](RunData& data, const CleanedUp& cleaned, Effects& effects) {
-                         detail::note_cleaned(data, cleaned);
+                         detail::record_cleaned(data, cleaned);
                          detail::clean_up(data, cleaned.next, effects);
                        })
         .on<CleanedUp>(closing, RunState::done,

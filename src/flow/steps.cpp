@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handlers behind the steps: they run the step's function and turn its outcome into the event that says
-// what comes next. They run on worker threads and rest on what is stored.
+// Handlers of the steps: they run the function of a step and turn its outcome into the event that determines
+// what comes next. They run on worker threads and use stored data only.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,21 +23,22 @@ std::optional<std::size_t> first_finalizer(const FlowDefinition& flow) {
   return static_cast<std::size_t>(found - flow.steps.begin());
 }
 
-/// What follows the end of a step that ends the run: deciding what to clean up, or nothing.
-std::string after_the_end(const FlowDefinition& flow) {
+/// The work that follows when a step ends the run: planning the cleanup; empty if there is nothing to clean
+/// up.
+std::string cleanup_plan(const FlowDefinition& flow) {
   const bool cleans_up =
       std::ranges::any_of(flow.steps, [](const auto& step) { return step.finalizer || step.undo; });
   return cleans_up ? std::string(kPlan) : std::string();
 }
 
-/// How often a step has sent the run back.
+/// How often a step has rewound the run.
 std::uint32_t rewinds_of(const RunData& data, const std::string& step) {
   if (!data.control) return 0;
   const auto found = data.control->rewinds.find(step);
   return found == data.control->rewinds.end() ? 0 : found->second;
 }
 
-/// What there is to clean up below a step, from there on; empty: nothing.
+/// The first cleanup work below a step; empty: none.
 std::string cleanup_below(const FlowDefinition& flow, std::size_t step) {
   while (step-- > 0) {
     if (flow.steps[step].undo) return undo_name(flow.steps[step].name);
@@ -50,8 +51,8 @@ std::string next_finalizer(const FlowDefinition& flow, std::size_t step) {
   return step + 1 < flow.steps.size() ? flow.steps[step + 1].name : std::string();
 }
 
-/// The first thing to clean up in a run that ends as its data says. Undone is every step that may have done
-/// something: those before the present one, itself if it has begun, and those that once sent the run back.
+/// The first cleanup work of a run that is about to end. Every step that may have had effects is undone:
+/// those before the current one, the current one if it has started, and those that once rewound the run.
 std::string first_cleanup(const FlowDefinition& flow, const RunData& data, bool begun) {
   const auto ending = data.control ? data.control->ending : std::nullopt;
   if (ending == RunState::done || ending == RunState::handed_off) return cleanup_below(flow, 0);
@@ -62,7 +63,7 @@ std::string first_cleanup(const FlowDefinition& flow, const RunData& data, bool 
   return cleanup_below(flow, above);
 }
 
-/// A step as its function sees it.
+/// The context that a step's function gets.
 class RunningStep final : public Step {
  public:
   RunningStep(FlowsCore& core, const WorkContext& context, const RunData& data, const std::string& name)
@@ -72,7 +73,7 @@ class RunningStep final : public Step {
         id_(context.key),
         run_ulid_(data.ulid),
         name_(name),
-        known_(data.family ? data.family->children.size() : 0) {}
+        children_before_(data.family ? data.family->children.size() : 0) {}
 
   const std::string& flow() const override { return flow_; }
   const std::string& id() const override { return id_; }
@@ -85,7 +86,7 @@ class RunningStep final : public Step {
 
   void progress(double fraction, std::string_view text) override {
     const auto engine = core_.engine(context_.stop);
-    if (engine) note_progress(**engine, flow_, id_, {run_ulid_, name_, fraction, text});
+    if (engine) store_progress(**engine, flow_, id_, {run_ulid_, name_, fraction, text});
   }
 
   Result<Run> start_child(std::string_view flow, const std::string& request, RunOptions options) override {
@@ -94,33 +95,33 @@ class RunningStep final : public Step {
       return fail(Code::invalid_argument,
                   "a child needs an id of its own, so that a repeat of the step finds it again");
     }
-    if (known_ + asked_.children.size() >= core_.options().children) {
+    if (children_before_ + requests_.children.size() >= core_.options().children) {
       return fail(Code::too_large, fmt::format("a run has at most {} children", core_.options().children));
     }
     options.parent = RunRef{flow_, id_};
     PAWL_TRY(const auto* definition, core_.find_flow(flow));
     PAWL_TRY(auto prepared, core_.prepare(*definition, request, std::move(options)));
-    // A repeat of the step finds it also when it has ended, whatever else is said of it then.
+    // A repeat of the step finds the child even if it has ended and whatever the other options are.
     const auto starting =
         fmt::format("{} starts {} {}", context_.request_id(), definition->name, prepared.id);
     prepared.request_id = "child/" + InstanceId{digest16(starting)}.to_string();
     prepared.content.clear();
-    auto begun = core_.begin_and_wait(definition->name, std::move(prepared));
-    if (begun) asked_.children.push_back({begun->flow, begun->id, begun->ulid});
-    return begun;
+    auto started = core_.start_and_wait(definition->name, std::move(prepared));
+    if (started) requests_.children.push_back({started->flow, started->id, started->ulid});
+    return started;
   }
   Result<Run> get(std::string_view flow, std::string_view id) override {
     PAWL_CHECK(core_.engine(context_.stop));
     return core_.get(flow, id);
   }
 
-  void sql(Sql statement) override { asked_.sql.push_back(std::move(statement)); }
+  void sql(Sql statement) override { requests_.sql.push_back(std::move(statement)); }
   Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement) override {
     PAWL_TRY(const auto* engine, core_.engine(context_.stop));
     return engine->query(statement, context_.stop);
   }
 
-  StepAsked take_asked() { return std::move(asked_); }
+  StepRequests take_requests() { return std::move(requests_); }
 
  private:
   FlowsCore& core_;
@@ -129,41 +130,41 @@ class RunningStep final : public Step {
   std::string id_;
   std::string run_ulid_;
   const std::string& name_;
-  std::size_t known_;
-  StepAsked asked_;
+  std::size_t children_before_;
+  StepRequests requests_;
 };
 
-/// What a cleanup has come to; nothing of it changes how the run ends.
+/// Reply of a cleanup; an error does not change how the run ends.
 Reply cleaned(const std::string& step, std::string next, std::optional<std::string> error) {
   return reply(CleanedUp{step, std::move(next), std::move(error)});
 }
 
 /// Runs an undo or a finalizer.
-Result<Reply> clean(FlowsCore& core, const WorkContext& context, const FlowDefinition::Function& function,
-                    std::string next) {
+Result<Reply> run_cleanup(FlowsCore& core, const WorkContext& context,
+                          const FlowDefinition::Function& function, std::string next) {
   PAWL_TRY(const auto data, decode<RunData>(context.data));
   const std::string name(context.work);
   RunningStep running(core, context, data, name);
   const auto returned = function(running, data);
   if (returned.outcome.error()) return fail(*returned.outcome.error());
-  const bool complains = returned.outcome.kind() != Outcome::Kind::done;
-  core.count(context.machine, name, complains ? "failed" : "done");
-  auto made = cleaned(
-      name, std::move(next),
-      complains ? std::optional(fmt::format("{}: {}", name, returned.outcome.reason())) : std::nullopt);
-  made.sql = running.take_asked().sql;
-  return made;
+  const bool failed = returned.outcome.kind() != Outcome::Kind::done;
+  core.count(context.machine, name, failed ? "failed" : "done");
+  auto answer =
+      cleaned(name, std::move(next),
+              failed ? std::optional(fmt::format("{}: {}", name, returned.outcome.reason())) : std::nullopt);
+  answer.sql = running.take_requests().sql;
+  return answer;
 }
 
 }  // namespace
 
-void note_progress(Engine& engine, std::string_view flow, std::string_view id, const Progress& progress) {
+void store_progress(Engine& engine, std::string_view flow, std::string_view id, const Progress& progress) {
   JsonWriter out;
   out.begin_object().key("run_ulid").string(progress.run_ulid).key("step").string(progress.step);
   out.key("fraction")
       .number(std::isfinite(progress.fraction) ? std::clamp(progress.fraction, 0.0, 1.0) : 0.0);
   out.key("text").string(progress.text.substr(0, 200)).end_object();
-  // Progress is a courtesy: where it cannot be kept, the step goes on without.
+  // Progress is optional: if it cannot be stored, the step continues.
   if (auto text = out.take()) (void)engine.put_ephemeral(flow, id, "progress", *std::move(text));
 }
 
@@ -177,18 +178,18 @@ Machines::Work FlowsCore::step_work(const std::shared_ptr<const FlowDefinition>&
   work.options.failed = last_failure(*flow, step, std::nullopt);
   if (!defined.run) return work;
   work.run = [this, flow, step](const WorkContext& context, std::string_view) -> Result<Reply> {
-    const auto& present = flow->steps[step];
+    const auto& current = flow->steps[step];
     std::optional<RunData> decoded;
     if (context.value == nullptr) {
       PAWL_TRY(decoded, decode<RunData>(context.data));
     }
     const auto& data = decoded ? *decoded : *static_cast<const RunData*>(context.value);
-    RunningStep running(*this, context, data, present.name);
-    auto returned = present.run(running, data);
+    RunningStep running(*this, context, data, current.name);
+    auto returned = current.run(running, data);
     if (!context.stop.stop_requested()) returned = fail_if_cancelled(std::move(returned));
-    auto settled = settle(*flow, step, data, std::move(returned), running.take_asked());
-    count(flow->name, present.name, settled.outcome);
-    return std::move(settled.reply);
+    auto answer = to_reply(*flow, step, data, std::move(returned), running.take_requests());
+    count(flow->name, current.name, answer.outcome);
+    return std::move(answer.reply);
   };
   return work;
 }
@@ -201,7 +202,7 @@ FailureReply FlowsCore::last_failure(const FlowDefinition& flow, std::size_t ste
     count(flow.name, name, "exhausted");
     return reply(StepEnded{.step = name,
                            .ending = RunState::failed,
-                           .next = after_the_end(flow),
+                           .next = cleanup_plan(flow),
                            .reason = fmt::format("retries exhausted: {}", error.to_string()),
                            .kind = FailureKind::system,
                            .completion = completion});
@@ -215,27 +216,27 @@ FlowDefinition::Returned fail_if_cancelled(FlowDefinition::Returned returned) {
                 fmt::format("the step was not asked to stop, but returned {}", error->to_string()))};
 }
 
-FlowsCore::Settled FlowsCore::settle(const FlowDefinition& flow, std::size_t step, const RunData& data,
-                                     FlowDefinition::Returned returned, StepAsked asked) {
+FlowsCore::StepReply FlowsCore::to_reply(const FlowDefinition& flow, std::size_t step, const RunData& data,
+                                         FlowDefinition::Returned returned, StepRequests requests) {
   const auto& name = flow.steps[step].name;
   auto& [outcome, response] = returned;
-  if (outcome.error() && asked.completion) {
-    return {failed_reply({*outcome.error(), last_failure(flow, step, asked.completion)},
-                         StepFailed{asked.completion}),
+  if (outcome.error() && requests.completion) {
+    return {failed_reply({*outcome.error(), last_failure(flow, step, requests.completion)},
+                         StepFailed{requests.completion}),
             "error"};
   }
   if (outcome.error()) return {fail(*outcome.error()), "error"};
   std::optional<Json> kept;
   if (response && *response != data.response.text) kept = Json{*std::move(response)};
-  const auto end = [&](RunState ending, std::string reason, std::optional<FailureKind> kind) -> Settled {
-    auto made = reply(StepEnded{name, ending, after_the_end(flow), std::move(kept), std::move(reason), kind,
-                                asked.completion});
-    made.sql = std::move(asked.sql);
-    return {std::move(made), enum_name(ending)};
+  const auto end = [&](RunState ending, std::string reason, std::optional<FailureKind> kind) -> StepReply {
+    auto answer = reply(StepEnded{name, ending, cleanup_plan(flow), std::move(kept), std::move(reason), kind,
+                                  requests.completion});
+    answer.sql = std::move(requests.sql);
+    return {std::move(answer), enum_name(ending)};
   };
-  // The outcome is not the one that the step wanted, so what it asked for is not wanted either.
+  // The outcome is not the one that the step returned, so its statements do not apply.
   const auto fail_instead = [&](std::string reason, FailureKind kind) {
-    asked.sql.clear();
+    requests.sql.clear();
     return end(RunState::failed, std::move(reason), kind);
   };
   if (kept && kept->text.size() > options_.response_bytes) {
@@ -250,7 +251,7 @@ FlowsCore::Settled FlowsCore::settle(const FlowDefinition& flow, std::size_t ste
     case Outcome::Kind::abort:
       return end(RunState::aborted, outcome.reason(), std::nullopt);
     case Outcome::Kind::unrecoverable:
-      return end(RunState::failed, outcome.reason(), outcome.kind_of_failure());
+      return end(RunState::failed, outcome.reason(), outcome.failure_kind());
     case Outcome::Kind::rewind: {
       const auto target = flow.find(outcome.step());
       const auto times = rewinds_of(data, name);
@@ -264,10 +265,10 @@ FlowsCore::Settled FlowsCore::settle(const FlowDefinition& flow, std::size_t ste
                                         outcome.reason()),
                             FailureKind::system);
       }
-      auto made = reply(
-          StepRewound{name, flow.steps[*target].name, std::move(kept), outcome.reason(), asked.completion});
-      made.sql = std::move(asked.sql);
-      return {std::move(made), "rewound"};
+      auto answer = reply(StepRewound{name, flow.steps[*target].name, std::move(kept), outcome.reason(),
+                                      requests.completion});
+      answer.sql = std::move(requests.sql);
+      return {std::move(answer), "rewound"};
     }
     case Outcome::Kind::done:
     case Outcome::Kind::join:
@@ -276,15 +277,15 @@ FlowsCore::Settled FlowsCore::settle(const FlowDefinition& flow, std::size_t ste
   }
   const bool last = step + 1 == flow.steps.size();
   const bool closes = !last && flow.steps[step + 1].finalizer;
-  if (outcome.kind() != Outcome::Kind::join) asked.children.clear();
-  auto made = reply(StepDone{.step = name,
-                             .next = last ? std::string() : flow.steps[step + 1].name,
-                             .response = std::move(kept),
-                             .children = std::move(asked.children),
-                             .closes = closes,
-                             .completion = std::move(asked.completion)});
-  made.sql = std::move(asked.sql);
-  return {std::move(made), "done"};
+  if (outcome.kind() != Outcome::Kind::join) requests.children.clear();
+  auto answer = reply(StepDone{.step = name,
+                               .next = last ? std::string() : flow.steps[step + 1].name,
+                               .response = std::move(kept),
+                               .children = std::move(requests.children),
+                               .closes = closes,
+                               .completion = std::move(requests.completion)});
+  answer.sql = std::move(requests.sql);
+  return {std::move(answer), "done"};
 }
 
 Machines::Work FlowsCore::undo_work(const std::shared_ptr<const FlowDefinition>& flow, std::size_t step) {
@@ -308,7 +309,7 @@ Machines::Work FlowsCore::cleanup_work(std::string name, std::string next, FlowD
   };
   return {.run = [this, next = std::move(next), function = std::move(function)](
                      const WorkContext& context,
-                     std::string_view) { return clean(*this, context, function, next); },
+                     std::string_view) { return run_cleanup(*this, context, function, next); },
           .options = std::move(options)};
 }
 
@@ -328,7 +329,7 @@ Machines::Work FlowsCore::watch_work() {
                                 .cap = std::chrono::seconds(5)}}};
 }
 
-/// Looks at the run that this one comes after, and asks it to tell of its end.
+/// Reads the upstream run and registers for its end.
 Result<Reply> FlowsCore::watch(const WorkContext& context) {
   PAWL_TRY(const auto data, decode<RunData>(context.data));
   if (!data.plan || !data.plan->after) return no_reply();
@@ -337,7 +338,7 @@ Result<Reply> FlowsCore::watch(const WorkContext& context) {
   const auto ended = [&]() -> Result<std::optional<Reply>> {
     const auto upstream = get(after.flow, after.id);
     if (!upstream && upstream.error().code() != Code::unknown_instance) return fail(upstream.error());
-    // Forgotten: nobody knows any more how it ended.
+    // Removed by retention: how it ended is unknown.
     if (!upstream) return reply(UpstreamEnded{after, RunState::cancelled, {}, data.ulid});
     if (!upstream->finished) return std::nullopt;
     return reply(UpstreamEnded{after, upstream->state, Json{upstream->response}, data.ulid});
@@ -345,16 +346,16 @@ Result<Reply> FlowsCore::watch(const WorkContext& context) {
   PAWL_TRY(auto before, ended());
   if (before) return *std::move(before);
   const Watch watch{{std::string(context.machine), std::string(context.key), data.ulid}};
-  auto told = engine->commit(Transaction{}.send<run>(after.id, watch, {.machine = after.flow}));
-  if (told) return no_reply();
-  // It may have ended meanwhile.
+  auto registered = engine->commit(Transaction{}.send<run>(after.id, watch, {.machine = after.flow}));
+  if (registered) return no_reply();
+  // It may have ended in the meantime.
   PAWL_TRY(auto since, ended());
   if (since) return *std::move(since);
-  return fail(std::move(told).error());
+  return fail(std::move(registered).error());
 }
 
-/// From the beginning, so that the first end of its kind is seen as an increase.
-void FlowsCore::count_from_zero() {
+/// Starts every counter at zero, so that a monitoring system sees the first end as an increase.
+void FlowsCore::initialize_counts() {
   const std::lock_guard lock(counts_mutex_);
   for (const auto& [name, flow] : flows_) {
     for (const auto& step : flow->steps) {

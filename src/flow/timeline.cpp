@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What took time in a run, read from its entries.
+// Builds the timeline of a run from its entries.
 #include <algorithm>
 
 #include "flow/core.hpp"
@@ -10,10 +10,10 @@ namespace {
 
 using Kind = RunSpan::Kind;
 
-class Reader {
+class TimelineBuilder {
  public:
   void read(const LogEvent& event) {
-    if (event.kind == "created") begin_again();
+    if (event.kind == "created") reset();
     if (event.kind == "work") {
       read_work(event);
     } else {
@@ -22,24 +22,25 @@ class Reader {
   }
 
   std::vector<RunSpan> take(const Run& run) {
-    // A first attempt that began with the entry that asked for it.
-    if (asked_ && !run.finished && run.attempt > 0) open(Kind::attempt, step_, *asked_, run.attempt);
-    if (asked_ && !run.finished && run.attempt == 0) open(Kind::queue, step_, *asked_);
+    // A first attempt starts with the entry that requested it.
+    if (requested_at_ && !run.finished && run.attempt > 0)
+      open(Kind::attempt, step_, *requested_at_, run.attempt);
+    if (requested_at_ && !run.finished && run.attempt == 0) open(Kind::queue, step_, *requested_at_);
     return std::move(spans_);
   }
 
  private:
-  /// Another generation: the spans are those of the newest.
-  void begin_again() {
+  /// Starts over: only the newest generation is shown.
+  void reset() {
     spans_.clear();
     open_.reset();
-    asked_.reset();
+    requested_at_.reset();
   }
 
   void open(Kind kind, std::string step, Time from, std::uint32_t attempt = 0) {
     spans_.push_back({.kind = kind, .step = std::move(step), .attempt = attempt, .from = from});
     open_ = spans_.size() - 1;
-    asked_.reset();
+    requested_at_.reset();
   }
   void close(Time at, std::string outcome, std::string error = {}) {
     if (!open_) return;
@@ -58,32 +59,32 @@ class Reader {
     const auto error = root.find("error");
     if (!error) {
       if (attempt == 0) return;
-      // It had to wait, or the attempt before was cut off.
-      if (asked_ && attempt > 1) {
-        open(Kind::attempt, event.event, *asked_, attempt - 1);
-      } else if (asked_ && *asked_ < event.at) {
-        open(Kind::queue, event.event, *asked_);
+      // The attempt waited for its start, or the previous one was interrupted.
+      if (requested_at_ && attempt > 1) {
+        open(Kind::attempt, event.event, *requested_at_, attempt - 1);
+      } else if (requested_at_ && *requested_at_ < event.at) {
+        open(Kind::queue, event.event, *requested_at_);
         close(event.at, "");
       }
       close(event.at, open_ && spans_[*open_].kind == Kind::attempt ? "interrupted" : "");
       return open(Kind::attempt, event.event, event.at, attempt);
     }
-    if (asked_) open(Kind::attempt, event.event, *asked_, attempt);
+    if (requested_at_) open(Kind::attempt, event.event, *requested_at_, attempt);
     close(event.at, "failed", std::string(error->as_string().value_or("")));
     const auto again = root.find("again");
     if (again && again->as_boolean() == true) open(Kind::backoff, event.event, event.at);
   }
 
-  /// An end that was the answer to somebody who wants the run to go on elsewhere.
-  static bool goes_on(const LogEvent& event) {
+  /// The step was stopped because a retry of another step was requested.
+  static bool stopped_for_retry(const LogEvent& event) {
     return event.event == "StepEnded" && event.state == "running";
   }
 
-  /// `data` is that after the event, if it could be read.
+  /// `data`: after the event, if readable.
   static std::string outcome_of(const LogEvent& event, const Result<RunData>& data) {
     if (event.event == "StepDone" || event.event == "CleanedUp") return "done";
     if (event.event == "StepRewound") return "rewound";
-    if (event.event == "StepStopped" || goes_on(event)) return "stopped";
+    if (event.event == "StepStopped" || stopped_for_retry(event)) return "stopped";
     const auto ending = data && data->control ? data->control->ending : std::nullopt;
     return ending ? std::string(enum_name(*ending)) : event.state;
   }
@@ -94,20 +95,21 @@ class Reader {
     if (stays || event.kind == "message") return;
     const auto data = decode<RunData>(event.data);
     if (ends_step) {
-      if (asked_) open(Kind::attempt, step_, *asked_, 1);
-      const bool bad = (event.event == "StepEnded" && !goes_on(event)) || event.event == "StepRewound";
+      if (requested_at_) open(Kind::attempt, step_, *requested_at_, 1);
+      const bool shows_error =
+          (event.event == "StepEnded" && !stopped_for_retry(event)) || event.event == "StepRewound";
       close(event.at, outcome_of(event, data),
-            bad && data && data->control ? data->control->error.value_or("") : std::string());
+            shows_error && data && data->control ? data->control->error.value_or("") : std::string());
     }
     close(event.at, "");
     state_ = event.state;
     if (event.finished || !data) {
-      asked_.reset();
+      requested_at_.reset();
       return;
     }
     step_ = data->step;
     if (event.state == "closing" && data->control) step_ = data->control->cleanup.value_or("");
-    if (event.state == "running" || (event.state == "closing" && !step_.empty())) asked_ = event.at;
+    if (event.state == "running" || (event.state == "closing" && !step_.empty())) requested_at_ = event.at;
     if (event.state == "delayed") open(Kind::delay, {}, event.at);
     if (event.state == "waiting") open(Kind::wait, {}, event.at);
     if (event.state == "joining") open(Kind::join, step_, event.at);
@@ -116,7 +118,7 @@ class Reader {
 
   std::vector<RunSpan> spans_;
   std::optional<std::size_t> open_;
-  std::optional<Time> asked_;  // the step was asked for and has not begun
+  std::optional<Time> requested_at_;  // when the step was requested, until it starts
   std::string step_;
   std::string state_;
 };
@@ -124,9 +126,9 @@ class Reader {
 }  // namespace
 
 std::vector<RunSpan> to_spans(const std::vector<LogEvent>& events, const Run& run) {
-  Reader reader;
-  for (const auto& event : events) reader.read(event);
-  return reader.take(run);
+  TimelineBuilder builder;
+  for (const auto& event : events) builder.read(event);
+  return builder.take(run);
 }
 
 }  // namespace pawl

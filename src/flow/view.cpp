@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as people see them.
+// Runs as returned to callers.
 #include <algorithm>
 
 #include "flow/core.hpp"
@@ -8,7 +8,7 @@
 namespace pawl {
 namespace {
 
-/// More exactly than the state what a run is doing, or what it waits for.
+/// Refines the state: what a run does or waits for.
 std::string status_of(const Instance& instance, const RunData& data, const FlowDefinition* flow) {
   if (instance.state != enum_name(RunState::running)) return instance.state;
   if (data.control && data.control->cancel) return "cancelling";
@@ -73,7 +73,7 @@ void add_progress(Run& run, const std::map<std::string, std::string>& ephemerals
     const auto value = document->root().find(name);
     return value ? value->as_string().value_or("") : std::string_view{};
   };
-  // What an earlier run or step has left behind says nothing of this one.
+  // The value may be left over from an earlier run or step.
   if (text("run_ulid") != run.ulid || text("step") != run.step) return;
   if (const auto fraction = document->root().find("fraction")) run.progress = fraction->as_number();
   run.progress_text = text("text");

@@ -8,7 +8,7 @@
 namespace pawl {
 namespace {
 
-/// Two entries of one instance as one. A generation that began with either is still to be written.
+/// Combines two entries of one instance. A generation that began with either is still to be written.
 DirtyHead merged(const DirtyHead& a, const DirtyHead& b) {
   const auto& [older, newer] = a.seq < b.seq ? std::tie(a, b) : std::tie(b, a);
   auto both = newer;
@@ -53,7 +53,7 @@ void DirtyHeads::take_batch() {
   batch_.clear();
 }
 
-/// Where the instance is in the index, or would be.
+/// The slot of the instance in the index, or the free slot for it.
 std::size_t DirtyHeads::probe(const InstanceId& id) const {
   const auto mask = index_.size() - 1;
   auto at = std::hash<InstanceId>{}(id)&mask;
@@ -67,7 +67,7 @@ void DirtyHeads::grow_index() {
     index_[probe(waiting_[place].id)] = static_cast<std::uint32_t>(place + 1);
 }
 
-/// Joins what waits for the next round.
+/// Adds a head to the next round.
 void DirtyHeads::gather(const DirtyHead& head) {
   if (2 * (waiting_.size() + 1) > index_.size()) grow_index();
   ++gathered_;
@@ -91,8 +91,8 @@ void DirtyHeads::start_full_round(Seq newest) {
 }
 
 void DirtyHeads::build_round(Seq newest) {
-  // In the order of the table each of its pages is touched once. Places are sorted instead of the heads
-  // themselves, mostly by the first bytes of the ids alone.
+  // In table order each page is touched once. Positions are sorted instead of the heads themselves, mostly by
+  // the first bytes of the ids.
   struct Place {
     std::uint64_t prefix;
     std::uint32_t index;

@@ -19,11 +19,11 @@ void LogCheck::entry(const CheckedEntry& entry) {
   link(entry);
 }
 
-/// One entry against the one of its instance before it.
+/// Compares an entry with the previous entry of its instance.
 void LogCheck::link(const CheckedEntry& entry) {
   const auto found = newest_.find(entry.id);
   if (found != newest_.end() && !(entry.prev == 0 && entry.created && found->second.finished)) {
-    // A finished instance may have been forgotten and begun anew; otherwise the chain goes on.
+    // A finished instance may have been forgotten and created again; otherwise the chain continues.
     const auto& last = found->second;
     if (entry.prev != last.seq) problem("entry {} follows {} instead of {}", entry.seq, entry.prev, last.seq);
     if (entry.generation < last.generation) {
@@ -71,7 +71,7 @@ void LogCheck::head(const CheckedHead& head) {
 void LogCheck::missing_head(const InstanceId& id, const Newest& newest) {
   if (newest.has_head) return;
   if (newest.seq > flushed_) {
-    // An instance that began after the mark has no head yet; one that began before it needs one to go on.
+    // An instance that began after the mark has no head yet; one that began before it needs its head.
     if (newest.begins > flushed_) return;
     problem("entry {} continues instance {}, which has no head", newest.seq, id.to_string());
   } else if (!newest.finished) {

@@ -20,7 +20,7 @@
 
 namespace pawl {
 
-/// What the check looks at in an entry.
+/// The fields of an entry that the check uses.
 struct CheckedEntry {
   Seq seq = 0;
   InstanceId id;
@@ -31,12 +31,12 @@ struct CheckedEntry {
   bool finished = false;
   bool created = false;
   bool has_extra = false;
-  std::int64_t members = 0;  ///< of a request; 0 where there is none
+  std::int64_t members = 0;  ///< number of entries of its request; 0 without a request
   bool machine_known = true;
   Time at{};
 };
 
-/// And in a head.
+/// The fields of a head that the check uses.
 struct CheckedHead {
   InstanceId id;
   Seq seq = 0;
@@ -44,11 +44,11 @@ struct CheckedHead {
   std::int64_t generation = 0;
   std::string_view state;
   bool finished = false;
-  bool carries = false;  ///< it holds its entry itself
+  bool carries = false;  ///< the head contains its entry
   bool machine_known = true;
 };
 
-/// What `StoreRepair` says of one that was rebuilt.
+/// The sentence in `StoreRepair::repaired` for a rebuilt head.
 std::string repaired_sentence(const MissingHead& head);
 
 /// Used by one thread.
@@ -69,7 +69,7 @@ class LogCheck {
   StoreCheck finish();
 
  private:
-  /// More would not tell more.
+  /// The check reports at most so many problems.
   static constexpr std::size_t kProblems = 100;
 
   /// The newest entry of an instance in the log.

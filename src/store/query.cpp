@@ -17,7 +17,7 @@ std::size_t bytes_of(const SqlValue& value) {
   return 0;
 }
 
-/// In milliseconds, which is what people look at.
+/// Rounded to milliseconds, for messages.
 std::string in_milliseconds(QueryWatch::Clock::duration time) {
   return to_string(Duration(std::chrono::floor<std::chrono::milliseconds>(time)));
 }
@@ -34,7 +34,7 @@ QueryWatch::QueryWatch(const QueryLimits& limits, const std::stop_token& closing
     : limits_(limits),
       closing_(closing),
       caller_(caller),
-      // A limit that nobody reaches must not overflow.
+      // A very large limit must not overflow.
       deadline_(created_ + std::min<Duration>(limits.timeout, std::chrono::hours(24 * 365))),
       on_closing_(closing, Forward{either_}),
       on_caller_(caller, Forward{either_}) {}

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What bounds the application's queries, on every store.
+/// Limits of the application's queries, for every store.
 ///
 ///     QueryWatch watch(limits, closing, stop);
-///     PAWL_TRY(auto reader, queries.lease(watch));    // waits no longer than the query may take
+///     PAWL_TRY(auto reader, queries.lease(watch));    // blocks no longer than the query may take
 ///     watch.begin();
 ///     QueryRows rows(limits);
 ///     …PAWL_CHECK(watch.check()); PAWL_CHECK(rows.add(row));…
@@ -23,22 +23,22 @@ namespace pawl {
 /// Error: `invalid_argument`.
 Result<void> check_query_limits(const QueryLimits& limits);
 
-/// One query while it waits for a connection and runs: until when, and who may stop it. `limits` is borrowed.
-/// `check`, `deadline` and `stop` are safe from any thread.
+/// Deadline and stop requests of one query while it waits for a connection and runs. `limits` is borrowed.
+/// `check`, `deadline` and `stop` are thread-safe.
 class QueryWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `closing` is requested when the store closes, `caller` when nobody wants the result any more.
+  /// `closing` is requested when the store closes, `caller` when the caller no longer wants the result.
   QueryWatch(const QueryLimits& limits, const std::stop_token& closing, const std::stop_token& caller);
 
-  /// It has a connection now.
+  /// The query has got a connection.
   void begin() { begun_ = Clock::now(); }
 
   /// Errors: `stopped`, `cancelled`, `timed_out`.
   Result<void> check() const;
   Clock::time_point deadline() const { return deadline_; }
-  /// Requested when either of the two is.
+  /// Requested when `closing` or `caller` is.
   std::stop_token stop() const { return either_.get_token(); }
 
  private:
@@ -58,7 +58,7 @@ class QueryWatch {
   std::stop_callback<Forward> on_caller_;
 };
 
-/// The result as far as it has been read.
+/// Collects the rows of a result.
 class QueryRows {
  public:
   explicit QueryRows(const QueryLimits& limits) : limits_(limits) {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Hands a small number of reading connections to threads.
+/// A bounded pool of reading connections.
 ///
 ///     ReaderPool<Reader> readers(4, [&] { return open_reader(); });
 ///     PAWL_TRY(auto reader, readers.lease());
@@ -19,8 +19,8 @@
 
 namespace pawl {
 
-/// Thread-safe. A lease waits while all connections are in use. They are opened when they are first needed;
-/// one that is not `reusable()` when it comes back is dropped.
+/// Thread-safe. `lease` blocks while all connections are in use. Connections are opened on demand; one that
+/// is not `reusable()` when it is returned is closed.
 template <class Reader>
 class ReaderPool {
  public:
@@ -50,7 +50,7 @@ class ReaderPool {
     return take(lock);
   }
 
-  /// The same, but waits no longer than the query may. Errors: also those of `QueryWatch::check`.
+  /// Blocks no longer than the query may take. Additional errors: those of `QueryWatch::check`.
   Result<Lease> lease(const QueryWatch& watch) {
     PAWL_CHECK(watch.check());
     std::unique_lock lock(mutex_);

@@ -23,7 +23,7 @@ void Replay::add(const ReplayEntry& entry) {
 }
 
 bool Replay::update(StoredHead& head, std::int64_t& machine) {
-  // A round under way writes rows that are newer than the mark already, so the newer of the two counts.
+  // A round in progress has written rows that are newer than the mark; use the newer of the two.
   const auto found = newest_.find(head.id);
   if (found == newest_.end() || found->second.seq < head.seq) return false;
   const auto& newer = found->second;

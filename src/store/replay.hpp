@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Loading: the heads as written down, brought up to date by the log after their mark. Every store reads both
-/// in its own way; what they mean together is said here.
+/// Loads heads: combines the stored heads with the log after their mark. Every store reads both in its own
+/// way; the rules for combining them are here.
 ///
 ///     for (entries after the mark, in order) replay.add(entry);
 ///     for (rows of the table of heads) { replay.update(head, machine); visit(head); }
@@ -18,7 +18,7 @@
 
 namespace pawl {
 
-/// What a head needs of one entry. Views are borrowed for the duration of the call.
+/// The fields of an entry that a head needs. Views are borrowed for the duration of the call.
 struct ReplayEntry {
   Seq seq = 0;
   InstanceId id;
@@ -37,16 +37,17 @@ struct ReplayEntry {
 /// Used by one thread.
 class Replay {
  public:
-  /// The next entry after the mark, in the log's order.
+  /// Adds the next entry after the mark, in log order.
   void add(const ReplayEntry& entry);
 
-  /// Brings a row of the table of heads up to date. Returns whether the log had something newer, so that
-  /// `extra` is set as well; otherwise it is the row's own. Views stay valid until `done_with`.
+  /// Updates a row of the table of heads. Returns whether the log has a newer entry; then `extra` is set,
+  /// too. Otherwise `extra` is that of the row. Views stay valid until `done_with`.
   bool update(StoredHead& head, std::int64_t& machine);
   /// The head with this id has been visited.
   void done_with(const InstanceId& id) { newest_.erase(id); }
 
-  /// What has no row yet. Error: `store_corrupt` for an entry that continues an instance without a head.
+  /// Visits instances without a row. Error: `store_corrupt` for an entry that continues an instance without a
+  /// head.
   Result<void> rest(const std::function<Result<void>(StoredHead head, std::int64_t machine)>& visit) const;
 
  private:

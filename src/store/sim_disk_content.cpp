@@ -12,102 +12,102 @@ namespace {
 
 constexpr std::uint64_t kSector = 512;
 
-/// What of one change reaches the disk.
-struct Fate {
+/// The part of one change that reaches the disk.
+struct Survival {
   std::vector<bool> sectors{};  ///< of a write: one per sector of the file that it touches
   bool size = false;  ///< of a truncation: it survives; of a write: the file grows, if only by zeros
 
   bool survives() const { return size || std::ranges::find(sectors, true) != sectors.end(); }
 };
 
-/// How the survivors of one file are chosen. Choosing each sector alone would hardly ever leave a whole
-/// transaction behind, and the damage that looks almost right is the one that finds bugs.
+/// How the surviving changes of one file are chosen. If each sector were chosen independently, a whole
+/// transaction would hardly ever survive, and damage that looks almost right finds the most bugs.
 enum class Shape : std::uint8_t { none, all, prefix, writes, sectors };
 constexpr Shape kShapes[] = {Shape::none,   Shape::all,    Shape::prefix, Shape::prefix,
                              Shape::writes, Shape::writes, Shape::writes, Shape::sectors};
 
 std::uint64_t first_sector(const Change& change) { return change.offset / kSector; }
 
-Fate uniform(const Change& change, bool survives) {
+Survival uniform(const Change& change, bool survives) {
   if (change.truncates) return {.size = survives};
   const std::uint64_t last = (change.offset + change.bytes.size() - 1) / kSector;
   return {.sectors = std::vector<bool>(last - first_sector(change) + 1, survives)};
 }
 
-Fate random_sectors(const Change& change, Random& dice) {
-  Fate fate = uniform(change, false);
-  for (auto sector : fate.sectors) sector = dice.below(2) == 0;
-  if (change.truncates) fate.size = dice.below(2) == 0;
-  return fate;
+Survival random_sectors(const Change& change, Random& random) {
+  Survival survival = uniform(change, false);
+  for (auto sector : survival.sectors) sector = random.below(2) == 0;
+  if (change.truncates) survival.size = random.below(2) == 0;
+  return survival;
 }
 
-Fate torn(const Change& change, Random& dice) {
-  if (dice.below(2) == 0) return random_sectors(change, dice);
-  Fate fate = uniform(change, false);
-  const std::uint64_t kept = dice.below(fate.sectors.size() + 1);
-  std::fill_n(fate.sectors.begin(), kept, true);
-  return fate;
+Survival torn(const Change& change, Random& random) {
+  if (random.below(2) == 0) return random_sectors(change, random);
+  Survival survival = uniform(change, false);
+  const std::uint64_t kept = random.below(survival.sectors.size() + 1);
+  std::fill_n(survival.sectors.begin(), kept, true);
+  return survival;
 }
 
-Fate any(const Change& change, Random& dice) {
-  const std::uint64_t roll = dice.below(8);
+Survival any(const Change& change, Random& random) {
+  const std::uint64_t roll = random.below(8);
   if (roll < 4) return uniform(change, true);
-  if (roll < 6) return torn(change, dice);
-  Fate fate = uniform(change, false);
-  // File systems may record the new size before the data: the file has grown by zeros.
-  fate.size = roll == 6 && change.grows;
-  return fate;
+  if (roll < 6) return torn(change, random);
+  Survival survival = uniform(change, false);
+  // File systems may record the new size before the data: the file grows by zeros.
+  survival.size = roll == 6 && change.grows;
+  return survival;
 }
 
-/// Makes the choice one that a page cache and a journalling file system can produce: a sector is written
-/// whole, so a later write to it brings the earlier ones along; sizes change in order, so a later growth
-/// brings the earlier truncations along.
-void make_possible(const std::vector<Change>& changes, std::vector<Fate>& fates) {
+/// Restricts the choice to what a page cache and a journalling file system can produce: a sector is written
+/// whole, so a later write to it includes the earlier ones; sizes change in order, so a later growth includes
+/// the earlier truncations.
+void make_possible(const std::vector<Change>& changes, std::vector<Survival>& survivals) {
   std::unordered_set<std::uint64_t> newer_sectors;
   bool newer_size = false;
   for (std::size_t i = changes.size(); i-- > 0;) {
     if (changes[i].truncates) {
-      fates[i].size = fates[i].size || newer_size;
-      newer_size = newer_size || fates[i].size;
+      survivals[i].size = survivals[i].size || newer_size;
+      newer_size = newer_size || survivals[i].size;
       continue;
     }
-    for (std::size_t s = 0; s < fates[i].sectors.size(); ++s) {
+    for (std::size_t s = 0; s < survivals[i].sectors.size(); ++s) {
       const std::uint64_t sector = first_sector(changes[i]) + s;
-      if (fates[i].sectors[s]) {
+      if (survivals[i].sectors[s]) {
         newer_sectors.insert(sector);
       } else if (newer_sectors.contains(sector)) {
-        fates[i].sectors[s] = true;
+        survivals[i].sectors[s] = true;
       }
     }
-    newer_size = newer_size || (changes[i].grows && fates[i].survives());
+    newer_size = newer_size || (changes[i].grows && survivals[i].survives());
   }
 }
 
-std::vector<Fate> choose(const std::vector<Change>& changes, Random& dice) {
-  const Shape shape = kShapes[dice.below(std::size(kShapes))];
-  const std::size_t cut = dice.below(changes.size() + 1);
-  std::vector<Fate> fates;
+std::vector<Survival> choose(const std::vector<Change>& changes, Random& random) {
+  const Shape shape = kShapes[random.below(std::size(kShapes))];
+  const std::size_t cut = random.below(changes.size() + 1);
+  std::vector<Survival> survivals;
   for (std::size_t i = 0; i < changes.size(); ++i) {
     switch (shape) {
       case Shape::none:
-        fates.push_back(uniform(changes[i], false));
+        survivals.push_back(uniform(changes[i], false));
         break;
       case Shape::all:
-        fates.push_back(uniform(changes[i], true));
+        survivals.push_back(uniform(changes[i], true));
         break;
       case Shape::prefix:
-        fates.push_back(i == cut ? torn(changes[i], dice) : uniform(changes[i], i < cut));
+        survivals.push_back(i == cut ? torn(changes[i], random) : uniform(changes[i], i < cut));
         break;
       case Shape::writes:
-        fates.push_back(any(changes[i], dice));
+        survivals.push_back(any(changes[i], random));
         break;
       case Shape::sectors:
-        fates.push_back(random_sectors(changes[i], dice));
+        survivals.push_back(random_sectors(changes[i], random));
         break;
     }
   }
-  make_possible(changes, fates);
-  return fates;
+  make_possible(changes, survivals);
+  return survivals;
 }
 
 void put(std::string& content, std::uint64_t offset, std::string_view bytes) {
@@ -123,15 +123,15 @@ void replay(std::string& content, const Change& change) {
   }
 }
 
-void replay(std::string& content, const Change& change, const Fate& fate) {
+void replay(std::string& content, const Change& change, const Survival& survival) {
   if (change.truncates) {
-    if (fate.size) content.resize(change.offset);
+    if (survival.size) content.resize(change.offset);
     return;
   }
   const std::uint64_t end = change.offset + change.bytes.size();
-  if (fate.size && content.size() < end) content.resize(end);
-  for (std::size_t s = 0; s < fate.sectors.size(); ++s) {
-    if (!fate.sectors[s]) continue;
+  if (survival.size && content.size() < end) content.resize(end);
+  for (std::size_t s = 0; s < survival.sectors.size(); ++s) {
+    if (!survival.sectors[s]) continue;
     const std::uint64_t sector = (first_sector(change) + s) * kSector;
     const std::uint64_t from = std::max(sector, change.offset);
     const std::uint64_t to = std::min(sector + kSector, end);
@@ -158,11 +158,11 @@ void FileContent::sync() {
   pending_.clear();
 }
 
-void FileContent::settle(Unsynced unsynced, Random& dice) {
+void FileContent::settle(Unsynced unsynced, Random& random) {
   if (unsynced == Unsynced::keep_all) return sync();
   if (unsynced == Unsynced::random && !pending_.empty()) {
-    const std::vector<Fate> fates = choose(pending_, dice);
-    for (std::size_t i = 0; i < pending_.size(); ++i) replay(durable_, pending_[i], fates[i]);
+    const std::vector<Survival> survivals = choose(pending_, random);
+    for (std::size_t i = 0; i < pending_.size(); ++i) replay(durable_, pending_[i], survivals[i]);
   }
   pending_.clear();
 }

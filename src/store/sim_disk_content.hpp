@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// One file of the simulated disk: what reads see, what is durable, and the changes between the two.
+/// One file of the simulated disk: the cached content, the durable content, and the changes between the two.
 
 #include <cstdint>
 #include <string>
@@ -21,7 +21,7 @@ struct Change {
   bool grows = false;  ///< made the file longer
 };
 
-/// A value. Not synchronised; the disk's mutex guards it.
+/// A value. Not thread-safe; guarded by the disk's mutex.
 class FileContent {
  public:
   const std::string& cached() const { return cached_; }
@@ -30,16 +30,16 @@ class FileContent {
   void write(std::uint64_t offset, std::string_view bytes);
   void truncate(std::uint64_t size);
 
-  /// Everything pending becomes durable.
+  /// Makes all pending changes durable.
   void sync();
 
-  /// Decides what of the pending changes becomes durable; the rest never will. Reads see no difference.
-  void settle(Unsynced unsynced, Random& dice);
+  /// Decides which pending changes become durable; the others never will. Reads still see all of them.
+  void settle(Unsynced unsynced, Random& random);
 
-  /// Reads see what is durable, and nothing else exists any more.
+  /// Drops the cached content: reads see the durable content only.
   void drop_cache();
 
-  /// Inverts bits of a byte that `cached` has.
+  /// Inverts bits of a byte within `cached`.
   void flip(std::uint64_t offset, std::uint8_t bits);
 
  private:

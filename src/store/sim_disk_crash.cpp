@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What outlives a crash, and copies of a whole disk.
+// Crashes, and copies of a whole disk.
 #include <algorithm>
 #include <unordered_map>
 
@@ -35,12 +35,13 @@ void DiskState::sync_names(std::string_view directory) {
 }
 
 void DiskState::settle_names(Unsynced unsynced) {
-  // A directory entry is one cell: of the changes of one name, the first few survive. Names are independent.
+  // A directory entry changes atomically: of the changes of one name, a prefix survives. Names are
+  // independent.
   std::map<std::string_view, std::uint64_t> left;
   for (const NameChange& change : name_changes_) ++left[change.name];
   for (auto& [name, count] : left) {
     if (unsynced == Unsynced::keep_none) count = 0;
-    if (unsynced == Unsynced::random) count = dice_.below(count + 1);
+    if (unsynced == Unsynced::random) count = random_.below(count + 1);
   }
   for (const NameChange& change : name_changes_) {
     std::uint64_t& count = left[change.name];
@@ -68,7 +69,7 @@ void DiskState::cut_power(Unsynced unsynced) {
   settle_names(unsynced);
   names = durable_names;
   for (const auto& [name, inode] : names) {
-    inode->content.settle(unsynced, dice_);
+    inode->content.settle(unsynced, random_);
     inode->content.drop_cache();
   }
 }

@@ -30,7 +30,7 @@ int lock_file(Handle& handle, int level) {
       break;
     default:
       if (others >= SQLITE_LOCK_RESERVED) return SQLITE_BUSY;
-      // Pending keeps new readers out while the present ones finish.
+      // PENDING refuses new readers while the current ones finish.
       handle.lock = SQLITE_LOCK_PENDING;
       if (others >= SQLITE_LOCK_SHARED) return SQLITE_BUSY;
       break;
@@ -81,7 +81,7 @@ void* map_region(Handle& handle, std::size_t region, std::size_t bytes, bool ext
 void unmap_regions(Handle& handle) {
   if (!handle.memory) return;
   std::erase(handle.memory->users, &handle);
-  // The last one out takes the memory with it: whoever comes next recovers it from the WAL.
+  // The last handle removes the memory: the next one recovers it from the WAL.
   if (handle.memory->users.empty() && handle.inode->memory == handle.memory) handle.inode->memory.reset();
   handle.memory.reset();
   handle.shared_slots = 0;

@@ -14,7 +14,7 @@ int result_of(const DiskFault& fault, int io_error) {
 
 }  // namespace
 
-std::optional<DiskFault> DiskState::strike(Operation operation, std::string_view name) {
+std::optional<DiskFault> DiskState::take_fault(Operation operation, std::string_view name) {
   std::optional<DiskFault> striking;
   for (DiskFault& fault : faults) {
     if (fault.on != operation || !name.ends_with(fault.suffix)) continue;
@@ -41,7 +41,7 @@ void DiskState::rename(const std::string& name, std::shared_ptr<Inode> inode) {
 int DiskState::open(const char* name, int flags, std::unique_ptr<Handle>& opened) {
   if (off) return SQLITE_IOERR;
   const std::string text = name == nullptr ? "" : name;
-  if (const auto fault = strike(Operation::open, text)) return result_of(*fault, SQLITE_CANTOPEN);
+  if (const auto fault = take_fault(Operation::open, text)) return result_of(*fault, SQLITE_CANTOPEN);
   auto inode = name == nullptr ? std::make_shared<Inode>() : find(text);
   const bool creates = (flags & SQLITE_OPEN_CREATE) != 0;
   if (inode ? (name != nullptr && creates && (flags & SQLITE_OPEN_EXCLUSIVE) != 0) : !creates) {
@@ -74,14 +74,15 @@ void DiskState::close(Handle& handle) {
 
 int DiskState::remove(Lock& lock, const std::string& name, bool syncs_directory) {
   if (off) return SQLITE_IOERR;
-  if (const auto fault = strike(Operation::remove, name)) return result_of(*fault, SQLITE_IOERR_DELETE);
+  if (const auto fault = take_fault(Operation::remove, name)) return result_of(*fault, SQLITE_IOERR_DELETE);
   if (!find(name)) return SQLITE_IOERR_DELETE_NOENT;
   rename(name, nullptr);
   return syncs_directory ? sync_directory(lock, name) : SQLITE_OK;
 }
 
 int DiskState::read(const Handle& handle, char* into, std::size_t bytes, std::uint64_t offset) {
-  if (const auto fault = strike(Operation::read, handle.name)) return result_of(*fault, SQLITE_IOERR_READ);
+  if (const auto fault = take_fault(Operation::read, handle.name))
+    return result_of(*fault, SQLITE_IOERR_READ);
   const std::string& content = handle.inode->content.cached();
   const std::size_t found = offset >= content.size() ? 0 : std::min(bytes, content.size() - offset);
   std::memcpy(into, content.data() + (found == 0 ? 0 : offset), found);
@@ -104,8 +105,8 @@ int DiskState::space_left(sqlite3_int64* bytes) const {
 int DiskState::write(Handle& handle, std::string_view bytes, std::uint64_t offset) {
   ++writes;
   FileContent& content = handle.inode->content;
-  if (const auto fault = strike(Operation::write, handle.name)) {
-    content.write(offset, bytes.substr(0, dice_.below(bytes.size() + 1)));
+  if (const auto fault = take_fault(Operation::write, handle.name)) {
+    content.write(offset, bytes.substr(0, random_.below(bytes.size() + 1)));
     return result_of(*fault, SQLITE_IOERR_WRITE);
   }
   const std::uint64_t size = content.cached().size();
@@ -123,7 +124,7 @@ int DiskState::write(Handle& handle, std::string_view bytes, std::uint64_t offse
 }
 
 int DiskState::truncate(Handle& handle, std::uint64_t size) {
-  if (const auto fault = strike(Operation::truncate, handle.name)) {
+  if (const auto fault = take_fault(Operation::truncate, handle.name)) {
     return result_of(*fault, SQLITE_IOERR_TRUNCATE);
   }
   handle.inode->content.truncate(size);
@@ -160,7 +161,7 @@ int DiskState::pass_sync(Lock& lock, const std::string& name, bool directory,
 
 int DiskState::sync_directory(Lock& lock, const std::string& name) {
   return pass_sync(lock, name, true, [&] {
-    if (const auto fault = strike(Operation::sync_directory, name)) {
+    if (const auto fault = take_fault(Operation::sync_directory, name)) {
       return result_of(*fault, SQLITE_IOERR_DIR_FSYNC);
     }
     sync_names(directory_of(name));
@@ -171,8 +172,8 @@ int DiskState::sync_directory(Lock& lock, const std::string& name) {
 int DiskState::sync(Lock& lock, Handle& handle) {
   const int result = pass_sync(lock, handle.name, false, [&] {
     FileContent& content = handle.inode->content;
-    if (const auto fault = strike(Operation::sync, handle.name)) {
-      if (fault->failed_sync == FailedSync::loses_writes) content.settle(Unsynced::random, dice_);
+    if (const auto fault = take_fault(Operation::sync, handle.name)) {
+      if (fault->failed_sync == FailedSync::loses_writes) content.settle(Unsynced::random, random_);
       return result_of(*fault, SQLITE_IOERR_FSYNC);
     }
     content.sync();

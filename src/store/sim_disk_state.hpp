@@ -34,7 +34,7 @@ struct SharedMemory {
   std::vector<struct Handle*> users;
 };
 
-/// One open file. Whether it is alive is decided by its epoch: each crash begins a new one.
+/// One open file. It is alive while its epoch is the current one: each crash begins a new epoch.
 struct Handle {
   std::shared_ptr<DiskState> disk;
   std::shared_ptr<Inode> inode;
@@ -49,7 +49,7 @@ struct Handle {
   unsigned exclusive_slots = 0;
 };
 
-/// A file, whatever its name. A deleted one lives on while it is open or its deletion is not durable.
+/// A file, independent of its name. A deleted file exists while it is open or its deletion is not durable.
 struct Inode {
   FileContent content;
   std::vector<Handle*> handles;
@@ -61,29 +61,29 @@ struct Inode {
 int lock_file(Handle& handle, int level);
 bool is_reserved(const Handle& handle);
 int lock_slots(Handle& handle, int first, int count, int flags);
-/// The region's address, or nullptr where it does not exist and `extend` is false.
+/// The region's address; nullptr if it does not exist and `extend` is false.
 void* map_region(Handle& handle, std::size_t region, std::size_t bytes, bool extend);
 void unmap_regions(Handle& handle);
 
 /// The part of a name before the last slash.
 std::string_view directory_of(std::string_view name);
 
-/// A change of a directory that has not been synced: the name now means this file, or none.
+/// A change of a directory that is not durable: the name now refers to this file, or to none.
 struct NameChange {
   std::string name;
   std::shared_ptr<Inode> inode;
 };
 
-/// All methods expect `mutex` to be held; those which take the lock release it while the hook runs.
+/// All methods require `mutex` to be held; those that take the lock release it while the hook runs.
 class DiskState : public std::enable_shared_from_this<DiskState> {
  public:
   using Lock = std::unique_lock<std::mutex>;
 
-  explicit DiskState(std::uint64_t seed) : dice_(seed) {}
+  explicit DiskState(std::uint64_t seed) : random_(seed) {}
 
   bool is_alive(const Handle& handle) const { return !off && handle.epoch == epoch_; }
 
-  // What SQLite asks for; they return its result codes.
+  // Called by SQLite; return its result codes.
   int open(const char* name, int flags, std::unique_ptr<Handle>& opened);
   static void close(Handle& handle);
   int remove(Lock& lock, const std::string& name, bool sync_directory);
@@ -94,7 +94,7 @@ class DiskState : public std::enable_shared_from_this<DiskState> {
   std::shared_ptr<Inode> find(std::string_view name) const;
   int space_left(sqlite3_int64* bytes) const;
 
-  // What a test asks for.
+  // Called by tests.
   void cut_power(Unsynced unsynced);
   void end_epoch();
   std::shared_ptr<const DiskContent> copy() const;
@@ -119,17 +119,17 @@ class DiskState : public std::enable_shared_from_this<DiskState> {
   std::map<std::string, std::shared_ptr<Inode>, std::less<>> durable_names;
 
  private:
-  std::optional<DiskFault> strike(Operation operation, std::string_view name);
+  std::optional<DiskFault> take_fault(Operation operation, std::string_view name);
   void rename(const std::string& name, std::shared_ptr<Inode> inode);
   void settle_names(Unsynced unsynced);
   void sync_names(std::string_view directory);
   std::uint64_t used() const;
-  /// The steps around one sync; `effect` is what it does to the disk, or a result code why it cannot.
+  /// Performs one sync; `effect` applies it to the disk or returns the result code of its failure.
   int pass_sync(Lock& lock, const std::string& name, bool directory, const std::function<int()>& effect);
   int sync_directory(Lock& lock, const std::string& name);
   bool report(Lock& lock, const SyncPoint& point);
 
-  Random dice_;
+  Random random_;
   std::uint64_t epoch_ = 0;
   std::vector<NameChange> name_changes_;
 };
@@ -142,7 +142,7 @@ struct DiskContent {
   std::vector<std::pair<std::string, std::optional<std::size_t>>> name_changes;
 };
 
-/// Fills in the functions of `state.vfs` and makes it known to SQLite; the second takes it away again.
+/// Fills in the functions of `state.vfs` and registers it with SQLite; the second function unregisters it.
 void register_vfs(DiskState& state);
 void unregister_vfs(DiskState& state);
 

@@ -14,7 +14,7 @@ namespace pawl::sim {
 
 namespace {
 
-/// What SQLite allocates for an open file.
+/// The structure that SQLite allocates for an open file.
 struct VfsFile {
   sqlite3_file base;
   Handle* handle;
@@ -23,7 +23,7 @@ struct VfsFile {
 Handle& handle_of(sqlite3_file* file) { return *reinterpret_cast<VfsFile*>(file)->handle; }
 DiskState& disk_of(sqlite3_vfs* vfs) { return *static_cast<DiskState*>(vfs->pAppData); }
 
-/// Runs `act(handle, lock)` under the disk's mutex, unless a crash has cut the handle off.
+/// Runs `act(handle, lock)` under the disk's mutex, unless a crash has invalidated the handle.
 template <class Act>
 int while_alive(sqlite3_file* file, const Act& act) {
   Handle& handle = handle_of(file);
@@ -115,7 +115,7 @@ int control_file(sqlite3_file* file, int operation, void* argument) {
   });
 }
 
-// Both as SQLite's VFS for Unix answers: a torn write never touches bytes beside its own.
+// Both like SQLite's VFS for Unix: a torn write never changes bytes outside its range.
 int sector_size(sqlite3_file* /*file*/) { return 4096; }
 int device_characteristics(sqlite3_file* /*file*/) { return SQLITE_IOCAP_POWERSAFE_OVERWRITE; }
 
@@ -199,13 +199,13 @@ int full_name(sqlite3_vfs* /*vfs*/, const char* name, int room, char* full) {
   return SQLITE_OK;
 }
 
-// SQLite draws its randomness from the default VFS; this one is never asked, but must exist.
+// SQLite takes its randomness from the default VFS; this function is never called, but must exist.
 int randomness(sqlite3_vfs* /*vfs*/, int bytes, char* into) {
   std::memset(into, 0, static_cast<std::size_t>(bytes));
   return bytes;
 }
 
-// Real, because it is what a thread does that waits for another one's lock.
+// Sleeps for real, because a thread that waits for another one's lock does so.
 int sleep_us(sqlite3_vfs* /*vfs*/, int microseconds) {
   std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
   return microseconds;
@@ -229,7 +229,7 @@ int last_error(sqlite3_vfs* /*vfs*/, int /*bytes*/, char* /*text*/) { return 0; 
 }  // namespace
 
 void register_vfs(DiskState& state) {
-  // The address is unique among the disks that live, and needs no counter shared by all of them.
+  // The address is unique among the existing disks and needs no shared counter.
   state.vfs_name = "pawl-sim-disk-" + std::to_string(reinterpret_cast<std::uintptr_t>(&state));
   state.vfs = {.iVersion = 2,
                .szOsFile = sizeof(VfsFile),

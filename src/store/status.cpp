@@ -32,7 +32,7 @@ Result<void> Status::usable() const {
 Result<void> Status::writable() const {
   if (poisoned()) return usable();
   if (!read_only_.load(std::memory_order_relaxed)) return {};
-  return fail(Code::store_read_only, "the store was opened for reading only");
+  return fail(Code::store_read_only, "the store was opened read-only");
 }
 
 void Status::poison(const Error& cause) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What the parts of an open store know together: its facts, and whether a failed write has poisoned it.
+/// State that the parts of an open store share: its facts, and whether a failed write has poisoned it.
 ///
 ///     PAWL_CHECK(status.usable());
 ///     status.committed(last, at);
@@ -21,12 +21,12 @@ class Status {
   StoreInfo info() const;
   Seq last() const;
 
-  /// Error: `store_poisoned`, with the first failure; `store_fenced` where that was it.
+  /// Errors: `store_poisoned` with the first failure; `store_fenced` if that was the first failure.
   Result<void> usable() const;
-  /// Also `store_read_only`, unless this is the owner.
+  /// Additional error: `store_read_only` unless this is the owner.
   Result<void> writable() const;
 
-  /// After a failed write or sync nobody knows what the disk holds: everything is refused from now on.
+  /// Refuses everything from now on: after a failed write or sync the contents of the disk are unknown.
   void poison(const Error& cause);
   bool poisoned() const { return poisoned_.load(std::memory_order_acquire); }
 

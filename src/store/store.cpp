@@ -15,8 +15,8 @@ std::size_t bytes_of(const EntryView& entry) {
          entry.event.size() + entry.payload.size() + entry.data.size() + entry.extra.size();
 }
 
-/// Bookkeeping repeats what an entry before it was allowed to hold and adds little. It has room of its own,
-/// because an instance at the limit could otherwise never begin its work or have its messages acknowledged.
+/// Extra room for entries of bookkeeping, which repeat the contents of the previous entry and add little.
+/// Otherwise an instance at the limit could never begin its work or have its messages acknowledged.
 std::size_t limit_of(EntryKind kind, std::size_t entry_bytes) {
   constexpr std::size_t kBookkeeping = std::size_t{64} << 10;
   const bool supplied = kind == EntryKind::created || kind == EntryKind::fired;
@@ -59,7 +59,7 @@ Result<std::unique_ptr<Store>> open_store_at(StoreOptions options) {
                         .vfs = std::move(options.vfs),
                         .now = std::move(options.now)});
   }
-  // What follows the scheme may hold a password.
+  // The rest of the URL may contain a password.
   const auto scheme = where.substr(0, where.find(':'));
   return fail(
       Code::invalid_argument,
@@ -67,7 +67,7 @@ Result<std::unique_ptr<Store>> open_store_at(StoreOptions options) {
 }
 
 Result<bool> Store::wait(Seq after, Duration most) {
-  // Nothing tells one process of another's commits here, so it looks.
+  // Nothing notifies this process of the commits of another one, so poll.
   constexpr Duration kPause = std::chrono::milliseconds(20);
   const auto end = std::chrono::steady_clock::now() + most;
   while (true) {

@@ -31,8 +31,8 @@
 
 namespace pawl {
 
-/// The table in which the engine notes which migrations of the application's tables were applied. It is one
-/// of them: it goes where they go.
+/// The table in which the engine records the applied migrations of the application's tables. It belongs to
+/// these tables, so it is copied or dropped with them.
 inline constexpr std::string_view kMigrationRecord = "pawl_migrations";
 
 /// Position in the log; the first is 1. Never reused, also not after deletion.
@@ -61,7 +61,7 @@ struct EntryView {
   EntryKind kind = EntryKind::fired;
   std::string_view machine;  ///< stored name
   std::string_view key;      ///< the instance's full key, on every entry that begins a generation, else empty
-  std::string_view partition;  ///< likewise; empty where it is the instance's own id
+  std::string_view partition;  ///< likewise; empty if it is the instance's own id
   std::int64_t version = 0;
   std::int64_t generation = 1;
   Seq prev = 0;  ///< the instance's entry before this one, 0 for the first
@@ -71,7 +71,7 @@ struct EntryView {
   std::string_view event;    ///< name, empty for `created`
   std::string_view payload;  ///< JSON
   std::string_view data;     ///< JSON, after the transition
-  std::string_view extra;    ///< JSON: timers, pending work, messages; empty where there are none
+  std::string_view extra;    ///< JSON: timers, pending work, messages; empty if there are none
   bool finished = false;     ///< the state is terminal
 };
 
@@ -104,12 +104,12 @@ struct Write {
   std::optional<RequestTag> request;
 };
 
-/// What every implementation refuses: `too_large`, where an entry's texts together are more than
-/// `entry_bytes`, and `invalid_argument`.
+/// Checks that every implementation makes. Errors: `too_large` if the texts of an entry exceed `entry_bytes`
+/// in total; `invalid_argument`.
 Result<void> check_write(const Write& write, std::size_t entry_bytes);
 
 /// The newest durable entry of an instance, as loaded at opening. The key is always set; the partition is
-/// empty where it is the instance's own id.
+/// empty if it is the instance's own id.
 struct StoredHead {
   InstanceId id;
   std::string_view machine;
@@ -121,17 +121,17 @@ struct StoredHead {
   std::string_view state;
   Time created_at{};  ///< when the newest generation began
   Time at{};
-  std::string_view extra;  ///< empty where the newest entry has none
+  std::string_view extra;  ///< empty if the newest entry has none
   bool finished = false;
 };
 
-/// What a repeated request gets: the entries of the first one, in order.
+/// The result of a repeated request: the entries of the first one, in order.
 struct StoredRequest {
   std::int64_t content = 0;
   std::vector<Entry> entries;
 };
 
-/// A value kept beside an instance: not logged, the newest wins, written together with a later commit.
+/// A value stored beside an instance: not logged, the newest wins, written together with a later commit.
 struct Ephemeral {
   InstanceId id;
   std::string name;
@@ -144,18 +144,18 @@ struct StoreInfo {
   std::string incarnation;  ///< 32 hexadecimal digits; a restored backup has another one
   std::int64_t epoch = 0;   ///< grows with each opening by an owner
   Seq last = 0;             ///< newest durable entry; read-only: when it was opened
-  Seq horizon = 0;          ///< entries up to and including this one have been cut away
+  Seq horizon = 0;          ///< entries up to and including this one have been removed
   Time last_at{};           ///< time of the newest entry; log time never goes below
   bool read_only = false;
-  std::vector<std::string> weakened_guarantees{};  ///< in what this place keeps less than the full guarantee,
-                                                   ///< one sentence each; empty where it keeps all of it
+  std::vector<std::string> weakened_guarantees{};  ///< guarantees that this store does not fully keep, one
+                                                   ///< sentence each
 };
 
 /// An instance whose head is missing although the log needs it.
 struct MissingHead {
   InstanceId id;
   Seq newest = 0;  ///< its newest entry
-  Seq begins = 0;  ///< where its newest generation began, with its key; 0: that was cut away
+  Seq begins = 0;  ///< entry that began its newest generation, with its key; 0: it was removed
 };
 
 /// Result of an integrity check: empty `problems` means sound.
@@ -163,10 +163,10 @@ struct StoreCheck {
   std::vector<std::string> problems;
   std::int64_t entries = 0;
   std::int64_t heads = 0;
-  std::vector<MissingHead> missing{};  ///< what `repair` can rebuild
+  std::vector<MissingHead> missing{};  ///< heads that `repair` can rebuild
 };
 
-/// What a repair did, one sentence for each instance, and what a check finds afterwards.
+/// The result of a repair: one sentence for each instance, and the check afterwards.
 struct StoreRepair {
   std::vector<std::string> repaired;
   StoreCheck left;
@@ -183,46 +183,46 @@ class Store {
 
   // Writing, by the owner.
 
-  /// Adds a transaction to the open batch and returns the seq of its first entry; the others follow on (0
-  /// where it has no entries). A refusal concerns this transaction alone and leaves the batch as it was.
+  /// Adds a transaction to the open batch and returns the seq of its first entry; the others follow (0 if
+  /// it has no entries). A refusal concerns this transaction alone and leaves the batch as it was.
   /// Refusals: `sql_refused`, `sql_failed`, `row_expectation_failed`, `too_large`, `request_id_reused`,
-  /// `invalid_argument`, `store_read_only`. The others lose the whole batch: `disk_full` and `rolled_back`,
-  /// after which the store goes on, and `store_io`, `store_corrupt`, `store_fenced` and `store_poisoned`,
-  /// after which it does not.
+  /// `invalid_argument`, `store_read_only`. Other errors lose the whole batch: after `disk_full` and
+  /// `rolled_back` the store stays usable, after `store_io`, `store_corrupt`, `store_fenced` and
+  /// `store_poisoned` it does not.
   virtual Result<Seq> apply(const Write& write) = 0;
 
-  /// Joins the open batch, too.
+  /// Adds values to the open batch.
   virtual Result<void> put(std::span<const Ephemeral> values) = 0;
 
-  /// Makes the open batch durable. `disk_full`, `rolled_back`: nothing of the batch was applied and the store
-  /// goes on. `store_fenced`: nothing was applied, and another owner goes on. Any other error poisons the
-  /// store: whether the batch is durable shows only when it is opened again.
+  /// Makes the open batch durable. After `disk_full` and `rolled_back` nothing of the batch was applied and
+  /// the store stays usable. After `store_fenced` nothing was applied, and the store has another owner. Any
+  /// other error poisons the store: whether the batch is durable shows only when the store is opened again.
   virtual Result<void> commit() = 0;
 
-  /// Drops the open batch; the numbers it took are not used again by this owner, nor after it closed.
+  /// Drops the open batch. Its numbers are not used again, also not after the store was closed.
   virtual void discard() = 0;
 
-  /// Whether part of the open batch can be written by another thread meanwhile. From any thread.
+  /// Whether another thread can write part of the open batch. Thread-safe.
   virtual bool wants_help() const { return false; }
-  /// Writes it. By one other thread at a time; the owner goes on, and waits for it where it has to. What
-  /// fails here is told by the owner's next call.
+  /// Writes that part. Called by one other thread at a time; the owner continues, and waits if it must. A
+  /// failure is reported by the owner's next call.
   virtual void help() {}
 
-  /// Whether this owner is still the owner, as far as it can know without asking: what it keeps in memory may
-  /// be served only while it is. Cheap; from any thread. Error: `store_fenced`.
+  /// Whether this process still owns the store, as far as it knows without asking the database. State in
+  /// memory may be served only while it does. Cheap; thread-safe. Error: `store_fenced`.
   virtual Result<void> still_owner() const { return {}; }
-  /// Whether `still_owner` may change by itself, because ownership is a lease.
+  /// Whether ownership is a lease, so that `still_owner` may change by itself.
   virtual bool is_leased() const { return false; }
-  /// Whether this owner writes nothing any more, whatever happens: the store failed, or another owner has
-  /// taken over. A lease that has run out may come back and is neither. From any thread.
+  /// Whether this owner will never write again: the store failed, or another owner has taken over. False for
+  /// a lease that has expired, because it may be renewed. Thread-safe.
   virtual bool has_ended() const { return false; }
 
-  // Reading, from any thread.
+  // Reading; thread-safe.
 
-  /// Every head, in no particular order; extra and key are valid during the call of `visit` only.
+  /// Visits every head, in no particular order; `extra` and `key` are valid during the call of `visit` only.
   virtual Result<void> load(const std::function<void(const StoredHead&)>& visit) = 0;
 
-  /// The newest entry of an instance, or nothing. `seq` is where its head says it is.
+  /// The newest entry of an instance, if any. `seq` is the position that its head has.
   virtual Result<std::optional<Entry>> head_entry(const InstanceId& id, Seq seq) = 0;
 
   /// Entries of an instance, newest first, from `before` (exclusive; 0: from the newest) at most `limit`.
@@ -230,57 +230,58 @@ class Store {
   virtual Result<std::vector<Entry>> history(const InstanceId& id, Seq head, Seq before,
                                              std::size_t limit) = 0;
 
-  /// Entries after a position, in order. Error: `cursor_expired` where `after` lies below the horizon.
+  /// Entries after a position, in order. Error: `cursor_expired` if `after` is below the horizon.
   virtual Result<std::vector<Entry>> feed(Seq after, std::size_t limit) = 0;
 
-  /// Waits until there is an entry after a position, of whichever process, or the time is over. Returns
-  /// whether there is one. Error: `cursor_expired`.
+  /// Waits until any process has written an entry after a position, at most for `most`. Returns whether there
+  /// is such an entry. Error: `cursor_expired`.
   virtual Result<bool> wait(Seq after, Duration most);
 
-  /// The transaction of a request id. Sees the open batch as well, when called by the owner's thread.
+  /// The transaction of a request id. If called by the owner's thread, includes the open batch.
   virtual Result<std::optional<StoredRequest>> find_request(const std::array<std::uint8_t, 16>& id) = 0;
 
   virtual Result<std::vector<Ephemeral>> ephemerals(const InstanceId& id) = 0;
 
   // Maintenance, by the owner, between batches.
 
-  /// Cuts the log up to `horizon` (at most the newest entry): heads below it carry their entry themselves.
-  /// Does a bounded part and returns false while more is left to do.
+  /// Removes the log up to `horizon` (at most the newest entry); heads below it contain their entry. Does a
+  /// bounded part of the work and returns false while more is left.
   virtual Result<bool> retain(Seq horizon) = 0;
 
-  /// Removes the heads of these instances and the values kept beside them, in one durable transaction. Which
-  /// instances may go, only the owner can decide: an entry that continues one of them later damages the
-  /// store. No-op for an instance without a head. The caller bounds how many they are.
+  /// Removes the heads of these instances and their ephemeral values, in one durable transaction. Only the
+  /// owner can decide which instances to remove: an entry that continues one of them later damages the store.
+  /// No-op for an instance without a head. The caller limits their number.
   virtual Result<void> forget(std::span<const InstanceId> ids) = 0;
 
-  /// The last entry older than `time`; 0 where there is none.
+  /// The last entry older than `time`; 0 if there is none.
   virtual Result<Seq> seq_before(Time time) = 0;
 
-  /// Moves what the log has grown by into its final place; bounded in time. Called from a thread of its own.
+  /// Moves recent writes from the write-ahead log into the database; bounded in time. Called from its own
+  /// thread.
   virtual Result<void> checkpoint() = 0;
 
-  /// Writes a copy that is a store of its own, with another incarnation, while this one goes on. From any
-  /// thread.
+  /// Writes a copy that is an independent store with another incarnation, while this store stays in use.
+  /// Thread-safe.
   virtual Result<void> backup(const std::string& path, const std::function<void(double)>& progress) = 0;
 
-  /// Reads everything and compares heads with the log. From any thread.
+  /// Reads everything and compares the heads with the log. Thread-safe.
   virtual Result<StoreCheck> check() = 0;
 
-  /// Rebuilds missing heads from the log, in one durable transaction. Comes before `load`, which refuses such
-  /// a store.
+  /// Rebuilds missing heads from the log, in one durable transaction. Must come before `load`, which refuses
+  /// a store with missing heads.
   virtual Result<StoreRepair> repair() = 0;
 
   /// Statements of the application's own schema (CREATE TABLE …), at start-up, in one durable transaction.
   virtual Result<void> execute(std::span<const Sql> statements) = 0;
 
-  /// A SELECT of the application, from any thread; each row as values. It has connections of its own: no
-  /// other call waits for it. Errors: `timed_out`, `too_large`, `cancelled` by `stop`, `stopped`,
+  /// Runs a SELECT of the application and returns its rows. Thread-safe. Queries have their own connections:
+  /// no other call waits for them. Errors: `timed_out`, `too_large`, `cancelled` by `stop`, `stopped`,
   /// `sql_refused`, `sql_failed`.
   virtual Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement,
                                                            const std::stop_token& stop = {}) = 0;
 
-  /// Ends the queries that run or wait, and refuses further ones, with `stopped`: comes before the store is
-  /// destroyed where other threads may still be in `query`. From any thread.
+  /// Ends all queries and refuses further ones with `stopped`. Must be called before the store is destroyed
+  /// if other threads may still be in `query`. Thread-safe.
   virtual void stop_queries() = 0;
 };
 
@@ -290,11 +291,11 @@ struct SqliteOptions {
   bool read_only = false;
   bool create = true;
   std::int64_t flush_every =
-      65536;  ///< transitions between two updates of the heads; more where they are many
+      65536;  ///< transitions between two updates of the heads; more if there are many heads
   std::size_t entry_bytes = std::size_t{1} << 20;  ///< limit of one entry's texts together
   QueryLimits query_limits{};
   Duration lock_wait =
-      std::chrono::seconds(5);  ///< how long a write waits for another program that writes the file
+      std::chrono::seconds(5);  ///< how long a write waits while another program writes to the file
   std::string vfs;              ///< name of a registered SQLite VFS; empty: the system's
   std::function<Time()> now;    ///< for the owner's record; default: the system's clock
 };
@@ -307,12 +308,12 @@ struct PostgresOptions {
   std::string url;  ///< "postgresql://…", everything that libpq takes, TLS options included
   bool read_only = false;
   bool create = true;
-  bool take_over = false;                        ///< from an owner whose lease still lives
-  bool unsafe = false;                           ///< go on where the server may lose what it has acknowledged
-  std::string schema = "pawl";                   ///< the database schema that holds the store's tables
-  Duration lease = std::chrono::seconds(10);     ///< how long an owner that is not heard of stays the owner
-  Duration patience = std::chrono::seconds(30);  ///< how long a lost connection is tried again
-  std::int64_t flush_every = 262'144;            ///< as above; updating a row costs more here
+  bool take_over = false;                     ///< from an owner whose lease has not expired
+  bool unsafe = false;                        ///< continue although the server may lose acknowledged commits
+  std::string schema = "pawl";                ///< the database schema that holds the store's tables
+  Duration lease = std::chrono::seconds(10);  ///< how long an owner stays the owner without a renewal
+  Duration patience = std::chrono::seconds(30);  ///< how long to try to restore a lost connection
+  std::int64_t flush_every = 262'144;            ///< as above; a row update costs more here
   std::size_t entry_bytes = std::size_t{1} << 20;
   std::int64_t partition_entries = 1'000'000;  ///< entries in one partition of the log
   QueryLimits query_limits{};
@@ -334,7 +335,7 @@ struct StoreOptions {
   std::function<Time()> now{};
 };
 
-/// Errors: `invalid_argument` where `where` is neither; those of the store.
+/// Errors: `invalid_argument` if `where` is neither; those of the store.
 Result<std::unique_ptr<Store>> open_store_at(StoreOptions options);
 
 }  // namespace pawl

@@ -44,7 +44,7 @@ constexpr std::array kHeadColumns{
 };
 constexpr std::array kLogColumns{
     plain("seq", ColumnType::int8),
-    // Which owner wrote it matters only while that owner lives.
+    // The writing owner matters only while it is alive.
     TransferColumn{"epoch", ColumnType::int8, "", "0", ""},
     plain("id", ColumnType::id),
     plain("machine", ColumnType::int4),
@@ -72,7 +72,7 @@ constexpr TransferTable kHeadTable{"heads", kHeadColumns};
 constexpr std::array kTransferTables{TransferTable{"machines", kMachineColumns}, kLogTable, kHeadTable,
                                      TransferTable{"ephemeral", kEphemeralColumns}};
 
-/// Of a table's rows, in whatever order they come.
+/// Checksum of a table's rows, independent of their order.
 class Checksum {
  public:
   void add(const TransferTable& table, const TransferRow& row) {
@@ -128,10 +128,10 @@ class Transfer {
   }
 
  private:
-  /// Nobody is to lose rows without having been told.
+  /// Refuses to leave rows of the application behind silently.
   Result<void> check_application_tables() {
     PAWL_TRY(auto tables, from_.application_tables());
-    std::erase(tables, kMigrationRecord);  // where the tables are made anew, so is it
+    std::erase(tables, kMigrationRecord);  // created again with the tables
     if (tables.empty()) return {};
     const auto names = fmt::format("{}", fmt::join(tables, ", "));
     return fail(
@@ -169,8 +169,8 @@ class Transfer {
     return to_.finish();
   }
 
-  /// A transfer that had completed before: the log tells, since opening either store may have changed the
-  /// rest.
+  /// Whether an earlier transfer was complete: compares the log, because opening either store may have
+  /// changed the rest.
   Result<void> compare_with_former() {
     PAWL_TRY(const auto there, to_.meta());
     if (there.incarnation != meta_.incarnation) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Moving a whole store from one kind of database to another: what both kinds have in common, row by row.
+/// Copies a whole store from one kind of database to another: the common part, row by row.
 ///
 ///     PAWL_TRY(const auto done, transfer_store("sqlite:pawl.db", "postgresql://…", {}));
 ///
@@ -21,26 +21,26 @@
 namespace pawl {
 
 struct TransferOptions {
-  bool without_application_tables = false;  ///< go on although the source has some, which stay behind
-  std::function<void(double)> progress{};   ///< goes from 0 to 1
+  bool without_application_tables = false;  ///< continue although the source has some, which are not copied
+  std::function<void(double)> progress{};   ///< called with the progress, from 0 to 1
 };
 
 struct TransferReport {
   std::int64_t entries = 0;
   std::int64_t instances = 0;
-  bool was_there = false;  ///< an earlier transfer had completed; nothing was written
+  bool was_there = false;  ///< an earlier transfer was complete; nothing was written
 };
 
-/// Copies a store that nobody has open, numbers and incarnation included, reads the copy again and compares
-/// counts and checksums; only then the copy becomes a store. The application's own tables are not copied,
-/// because what their columns mean differs between the databases. One that was interrupted leaves nothing
-/// that could be taken for a store, and is simply run again. Errors: `store_locked` where the source is in
-/// use, `invalid_argument` where the target holds another store or tables of the application have rows,
-/// `store_corrupt` where the copy differs, and those of the stores.
+/// Copies a store that is not open, including its numbers and incarnation, then reads the copy and compares
+/// counts and checksums; only then does the copy become a store. The application's own tables are not copied,
+/// because the meaning of their columns differs between the databases. An interrupted transfer leaves no
+/// store and can be repeated. Errors: `store_locked` if the source is in use, `invalid_argument` if the
+/// target contains another store or tables of the application have rows, `store_corrupt` if the copy differs,
+/// and those of the stores.
 Result<TransferReport> transfer_store(const std::string& from, const std::string& to,
                                       const TransferOptions& options = {});
 
-// For the two kinds of databases.
+// Interface to the two kinds of databases.
 
 enum class ColumnType : std::uint8_t { int2, int4, int8, boolean, text, id };
 
@@ -86,28 +86,28 @@ class TransferSource {
   TransferSource& operator=(const TransferSource&) = delete;
   virtual ~TransferSource() = default;
   virtual Result<TransferMeta> meta() = 0;
-  /// Of the log only what lies above the horizon.
+  /// The entries of the log above the horizon only.
   virtual Result<std::int64_t> count(const TransferTable& table, Seq horizon) = 0;
   virtual Result<void> read(const TransferTable& table, Seq horizon, const TransferVisit& visit) = 0;
 };
 
-/// Where the copy comes from.
+/// The source of a transfer.
 class TransferOrigin : public TransferSource {
  public:
-  /// Tables beside Pawl's own that have rows.
+  /// Tables other than Pawl's own that have rows.
   virtual Result<std::vector<std::string>> application_tables() = 0;
 };
 
-/// Where the copy is made; it can be read before it is finished.
+/// The target of a transfer; it can be read before it is finished.
 class TransferTarget : public TransferSource {
  public:
-  /// Whether there is a store already, with its `meta`. Then it is only read.
+  /// The `meta` of a store that exists already; then the target is only read.
   virtual bool holds_store() const = 0;
   virtual Result<void> begin(const TransferMeta& meta) = 0;
   virtual Result<void> begin_table(const TransferTable& table) = 0;
   virtual Result<void> write(const TransferRow& row) = 0;
   virtual Result<void> end_table() = 0;
-  /// Makes it a store.
+  /// Makes the copy a store.
   virtual Result<void> finish() = 0;
 };
 

@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAre;
 
-/// A program that attaches its flows only when it is told to.
+/// A program that attaches its flows only on request.
 class LateProgram final : public sim::Program {
  public:
   explicit LateProgram(Script& script) : Program({}), script_(script) { begin(); }
@@ -43,7 +43,7 @@ class LateProgram final : public sim::Program {
 TEST(FlowAttach, AStepThatIsStoppedBeforeTheFlowsAreAttachedLetsNoOtherGoOn) {
   Script script;
   LateProgram program(script);
-  script.doings["a"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["a"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
     PAWL_CHECK(step.get("letters", step.id()));
     script.log.push_back(step.id() + ":a has got it");
     return Outcome::done();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cancelling, pausing and retrying what runs; undoing and finishing; time limits.
+// Cancelling, pausing and retrying runs; undo steps and finalizers; timeouts.
 #include "tests/flow/world.hpp"
 
 namespace pawl::test {
@@ -30,7 +30,7 @@ class FlowControlTest : public ::testing::Test {
     return flows().start("shop", "{}", std::move(options)).value();
   }
   pawl::Run run() { return flows().get("shop", "x").value(); }
-  /// Waits for a while in virtual time, or until it is asked to stop.
+  /// Waits in virtual time, or until a stop is requested.
   Outcome linger(Step& step, Duration time) {
     Gate gate;
     const std::stop_callback stopped(step.stop(), [&] { gate.open(); });
@@ -48,7 +48,7 @@ TEST_F(FlowControlTest, FinalizersRunAfterSuccessAndTheResponseStays) {
 }
 
 TEST_F(FlowControlTest, WhatWasDoneIsUndoneInReverseAndThenFinished) {
-  script.doings["pack"] = [](Step&, const Order&, Receipt&) { return Outcome::abort("broken"); };
+  script.steps["pack"] = [](Step&, const Order&, Receipt&) { return Outcome::abort("broken"); };
   start();
   const auto ended = flows().wait("shop", "x").value();
   EXPECT_EQ(ended.state, RunState::aborted);
@@ -59,16 +59,16 @@ TEST_F(FlowControlTest, WhatWasDoneIsUndoneInReverseAndThenFinished) {
 }
 
 TEST_F(FlowControlTest, AHandoffUndoesNothingAndFinishes) {
-  script.doings["charge"] = [](Step&, const Order&, Receipt&) { return Outcome::handoff("paid already"); };
+  script.steps["charge"] = [](Step&, const Order&, Receipt&) { return Outcome::handoff("paid already"); };
   start();
   EXPECT_EQ(flows().wait("shop", "x").value().state, RunState::handed_off);
   EXPECT_THAT(script.log, ElementsAre("x:charge", "x:tidy", "x:report"));
 }
 
 TEST_F(FlowControlTest, WhatFailsWhileItIsUndoneIsNotedAndTheRestGoesOn) {
-  script.doings["ship"] = [](Step&, const Order&, Receipt&) { return Outcome::abort("no carrier"); };
-  script.doings["unpack"] = [](Step&, const Order&, Receipt&) { return busy("the box is glued"); };
-  script.doings["tidy"] = [](Step&, const Order&, Receipt&) { return Outcome::abort("no broom"); };
+  script.steps["ship"] = [](Step&, const Order&, Receipt&) { return Outcome::abort("no carrier"); };
+  script.steps["unpack"] = [](Step&, const Order&, Receipt&) { return busy("the box is glued"); };
+  script.steps["tidy"] = [](Step&, const Order&, Receipt&) { return Outcome::abort("no broom"); };
   start();
   const auto ended = flows().wait("shop", "x").value();
   EXPECT_EQ(ended.state, RunState::aborted);
@@ -80,7 +80,7 @@ TEST_F(FlowControlTest, WhatFailsWhileItIsUndoneIsNotedAndTheRestGoesOn) {
 }
 
 TEST_F(FlowControlTest, CancellingAsksTheRunningStepToStopAndUndoesOnlyAfterItHas) {
-  script.doings["pack"] = [&](Step& step, const Order&, Receipt&) {
+  script.steps["pack"] = [&](Step& step, const Order&, Receipt&) {
     auto outcome = linger(step, 5s);
     script.log.push_back("pack has stopped");
     return outcome;
@@ -96,7 +96,7 @@ TEST_F(FlowControlTest, CancellingAsksTheRunningStepToStopAndUndoesOnlyAfterItHa
 }
 
 TEST_F(FlowControlTest, CancellingSurvivesACrash) {
-  script.doings["pack"] = [&](Step& step, const Order&, Receipt&) { return linger(step, 5s); };
+  script.steps["pack"] = [&](Step& step, const Order&, Receipt&) { return linger(step, 5s); };
   start();
   kit.advance(1s);
   ASSERT_TRUE(flows().cancel("shop", "x", "enough"));
@@ -112,7 +112,7 @@ TEST_F(FlowControlTest, AFinishedRunCannotBeCancelled) {
 }
 
 TEST_F(FlowControlTest, PausingLetsTheRunningStepEndAndHoldsTheNext) {
-  script.doings["charge"] = [&](Step& step, const Order&, Receipt&) { return linger(step, 5s); };
+  script.steps["charge"] = [&](Step& step, const Order&, Receipt&) { return linger(step, 5s); };
   start();
   kit.advance(1s);
   EXPECT_EQ(flows().pause("shop", "x").value().status, "pausing");
@@ -128,7 +128,7 @@ TEST_F(FlowControlTest, PausingLetsTheRunningStepEndAndHoldsTheNext) {
 }
 
 TEST_F(FlowControlTest, APauseHoldsTheStepThatARewindGoesBackTo) {
-  script.doings["pack"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["pack"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
     if (script.log.size() > 2) return Outcome::done();
     (void)linger(step, 5s);
     return Outcome::rewind("charge", "wrong card");
@@ -148,7 +148,7 @@ TEST_F(FlowControlTest, APauseHoldsTheStepThatARewindGoesBackTo) {
 TEST_F(FlowControlTest, ResumingARunWhoseStepStillRunsTakesThePauseBack) {
   for (const bool fails : {false, true}) {
     script.log.clear();
-    script.doings["charge"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
+    script.steps["charge"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
       auto outcome = linger(step, 5s);
       if (fails && script.log.size() == 1) return busy();
       return outcome;
@@ -162,7 +162,7 @@ TEST_F(FlowControlTest, ResumingARunWhoseStepStillRunsTakesThePauseBack) {
 }
 
 TEST_F(FlowControlTest, PausingARunThatWaitsForItsNextAttemptTakesEffectAtOnce) {
-  script.doings["charge"] = [&](Step&, const Order&, Receipt&) -> Outcome {
+  script.steps["charge"] = [&](Step&, const Order&, Receipt&) -> Outcome {
     return script.log.size() == 1 ? busy() : Outcome::done();
   };
   start();
@@ -175,7 +175,7 @@ TEST_F(FlowControlTest, PausingARunThatWaitsForItsNextAttemptTakesEffectAtOnce) 
 }
 
 TEST_F(FlowControlTest, ARunningRunIsRetriedFromAStep) {
-  script.doings["ship"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["ship"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
     return script.log.size() == 3 ? linger(step, 1h) : Outcome::done();
   };
   start();
@@ -187,11 +187,11 @@ TEST_F(FlowControlTest, ARunningRunIsRetriedFromAStep) {
 }
 
 TEST_F(FlowControlTest, ARetriedRunIsFoundByItsNewIdAlsoAfterACrash) {
-  script.doings["ship"] = [&](Step&, const Order&, Receipt&) { return Outcome::abort("strike"); };
+  script.steps["ship"] = [&](Step&, const Order&, Receipt&) { return Outcome::abort("strike"); };
   start();
   ASSERT_TRUE(flows().wait("shop", "x"));
   kit.simulation().run_for(1h);
-  script.doings.erase("ship");
+  script.steps.erase("ship");
   const auto again = flows().retry("shop", "x").value();
   EXPECT_EQ(flows().find(again.ulid).value().created_at, again.created_at);
   kit.crash();
@@ -204,7 +204,7 @@ TEST_F(FlowControlTest, ARetryThatAStepAnswersWithAnEndIsNotLost) {
   for (const auto& end :
        {Outcome::abort("was stopped"), Outcome::unrecoverable("broken"), Outcome::handoff("enough")}) {
     script.log.clear();
-    script.doings["ship"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
+    script.steps["ship"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
       if (script.log.size() > 3) return Outcome::done();
       (void)linger(step, 1h);
       return end;
@@ -223,7 +223,7 @@ TEST_F(FlowControlTest, ARunWhoseStepAnswersItsCancelWithAnEndIsCancelledAndUndo
   for (const auto& end :
        {Outcome::abort("was stopped"), Outcome::unrecoverable("broken"), Outcome::handoff("enough")}) {
     script.log.clear();
-    script.doings["pack"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
+    script.steps["pack"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
       (void)linger(step, 1h);
       return end;
     };
@@ -238,7 +238,7 @@ TEST_F(FlowControlTest, ARunWhoseStepAnswersItsCancelWithAnEndIsCancelledAndUndo
 }
 
 TEST_F(FlowControlTest, ARunWhoseStepIgnoresItsCancelAndIsDoneIsCancelledAndUndone) {
-  script.doings["pack"] = [&](Step& step, const Order&, Receipt&) {
+  script.steps["pack"] = [&](Step& step, const Order&, Receipt&) {
     (void)linger(step, 1h);
     return Outcome::done();
   };
@@ -253,10 +253,10 @@ TEST_F(FlowControlTest, ARunWhoseStepIgnoresItsCancelAndIsDoneIsCancelledAndUndo
 }
 
 TEST_F(FlowControlTest, AStepThatSentTheRunBackIsUndoneWhenAnEarlierStepThenEndsIt) {
-  script.doings["charge"] = [&](Step&, const Order&, Receipt&) {
+  script.steps["charge"] = [&](Step&, const Order&, Receipt&) {
     return script.log.size() == 1 ? Outcome::done() : Outcome::abort("no money");
   };
-  script.doings["pack"] = [](Step&, const Order&, Receipt&) { return Outcome::rewind("charge", "too dear"); };
+  script.steps["pack"] = [](Step&, const Order&, Receipt&) { return Outcome::rewind("charge", "too dear"); };
   start();
   EXPECT_EQ(flows().wait("shop", "x").value().state, RunState::aborted);
   EXPECT_THAT(script.log,
@@ -264,10 +264,10 @@ TEST_F(FlowControlTest, AStepThatSentTheRunBackIsUndoneWhenAnEarlierStepThenEnds
 }
 
 TEST_F(FlowControlTest, AStepThatARetryWentBackFromIsUndoneWhenAnEarlierStepThenEndsTheRun) {
-  script.doings["charge"] = [&](Step&, const Order&, Receipt&) {
+  script.steps["charge"] = [&](Step&, const Order&, Receipt&) {
     return script.log.size() == 1 ? Outcome::done() : Outcome::abort("no money");
   };
-  script.doings["pack"] = [&](Step& step, const Order&, Receipt&) { return linger(step, 5s); };
+  script.steps["pack"] = [&](Step& step, const Order&, Receipt&) { return linger(step, 5s); };
   start();
   kit.advance(1s);
   ASSERT_TRUE(flows().retry("shop", "x", "charge"));
@@ -277,10 +277,10 @@ TEST_F(FlowControlTest, AStepThatARetryWentBackFromIsUndoneWhenAnEarlierStepThen
 }
 
 TEST_F(FlowControlTest, AFailedRunIsRetriedFromTheStepThatFailedWithItsResponse) {
-  script.doings["ship"] = [&](Step&, const Order&, Receipt&) { return Outcome::abort("strike"); };
+  script.steps["ship"] = [&](Step&, const Order&, Receipt&) { return Outcome::abort("strike"); };
   start();
   const auto failed = flows().wait("shop", "x").value();
-  script.doings.erase("ship");
+  script.steps.erase("ship");
   script.log.clear();
   const auto again = flows().retry("shop", "x").value();
   EXPECT_EQ(again.generation, 2);
@@ -298,7 +298,7 @@ TEST_F(FlowControlTest, ARetryFromAStepThatDoesNotExistIsRefused) {
 }
 
 TEST_F(FlowControlTest, AnAttemptThatTakesTooLongIsAskedToStopAndTriedAgain) {
-  script.doings["pack"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["pack"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
     return step.attempt() == 1 ? linger(step, 1h) : Outcome::done();
   };
   start();
@@ -307,7 +307,7 @@ TEST_F(FlowControlTest, AnAttemptThatTakesTooLongIsAskedToStopAndTriedAgain) {
 }
 
 TEST_F(FlowControlTest, AStepThatIgnoresItsTimeLimitFailsTheRunAndDisturbsNobody) {
-  script.doings["pack"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["pack"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
     if (step.id() == "other") return Outcome::done();
     Gate never;
     (void)kit.process().wait(never, 24h);
@@ -326,7 +326,7 @@ TEST_F(FlowControlTest, AStepThatIgnoresItsTimeLimitFailsTheRunAndDisturbsNobody
 }
 
 TEST_F(FlowControlTest, AStepThatReturnsCancelledUnaskedFailsTheRunOnceItsRetriesAreUsedUp) {
-  script.doings["pack"] = [](Step&, const Order&, Receipt&) -> Outcome {
+  script.steps["pack"] = [](Step&, const Order&, Receipt&) -> Outcome {
     return Error(Code::cancelled, "the courier cancelled");
   };
   start();
@@ -338,7 +338,7 @@ TEST_F(FlowControlTest, AStepThatReturnsCancelledUnaskedFailsTheRunOnceItsRetrie
 }
 
 TEST_F(FlowControlTest, AStepThatReturnsCancelledUnaskedWhileItIsPausedPausesTheRun) {
-  script.doings["charge"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["charge"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
     if (script.log.size() > 1) return Outcome::done();
     (void)linger(step, 5s);
     return Error(Code::cancelled, "the bank cancelled");
@@ -353,7 +353,7 @@ TEST_F(FlowControlTest, AStepThatReturnsCancelledUnaskedWhileItIsPausedPausesThe
 }
 
 TEST_F(FlowControlTest, AStepThatKillsTheProcessUsesUpItsAttempts) {
-  script.doings["charge"] = [&](Step&, const Order&, Receipt&) -> Outcome {
+  script.steps["charge"] = [&](Step&, const Order&, Receipt&) -> Outcome {
     kit.process().crash();
     return Outcome::done();
   };
@@ -362,7 +362,7 @@ TEST_F(FlowControlTest, AStepThatKillsTheProcessUsesUpItsAttempts) {
     PAWL_CHECK(flows.wait("shop", "x"));
     return {};
   };
-  // A start that finds the run finished begins the next one, so it is started once.
+  // A start after the run has finished would start another run, so start it once.
   bool started = false;
   ASSERT_TRUE(kit.survive([&](Flows& flows) -> Result<void> {
     if (!std::exchange(started, true)) return drive(flows);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What other libraries of durable pipelines get wrong, each as a test; and the seed's tables of errors and
-// retries.
+// Defects that are common in libraries of durable pipelines, one test each; and the tables of errors and
+// retries of image pipelines.
 #include "tests/flow/world.hpp"
 
 namespace pawl::test {
@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-/// The seed's three flows, by the names of their steps, for one image.
+/// The three flows of an image pipeline, with the names of their steps.
 class FlowDefectTest : public ::testing::Test {
  protected:
   Script script;
@@ -29,7 +29,7 @@ class FlowDefectTest : public ::testing::Test {
   RunState state(std::string_view flow, std::string_view id) { return flows().get(flow, id).value().state; }
   /// Fails the first `attempts` attempts of a step of a run.
   void hold_up(const std::string& step, const std::string& id, std::uint32_t attempts) {
-    script.doings[step] = [=](Step& present, const Order&, Receipt&) -> Outcome {
+    script.steps[step] = [=](Step& present, const Order&, Receipt&) -> Outcome {
       return present.id() == id && present.attempt() <= attempts ? busy() : Outcome::done();
     };
   }
@@ -81,12 +81,12 @@ TEST_F(FlowDefectTest, Defect3_FlowsThatShareARequestTypeResumeOnlyTheirOwnRuns)
 
 TEST_F(FlowDefectTest, Defect4_AChainOfOneIdRunsInItsOrder) {
   std::vector<std::string> order;
-  script.doings["a"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["a"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
     if (step.attempt() <= 2) return busy();
     order.push_back(step.flow() + " begins");
     return Outcome::done();
   };
-  script.doings["c"] = [&](Step& step, const Order&, Receipt&) {
+  script.steps["c"] = [&](Step& step, const Order&, Receipt&) {
     order.push_back(step.flow() + " ends");
     return Outcome::done();
   };
@@ -99,7 +99,7 @@ TEST_F(FlowDefectTest, Defect4_AChainOfOneIdRunsInItsOrder) {
 }
 
 TEST_F(FlowDefectTest, Defect5_AFailedRunIsFoundAsFailedByWaitAfterARestart) {
-  script.doings["b"] = [](Step&, const Order&, Receipt&) { return Outcome::unrecoverable("damaged"); };
+  script.steps["b"] = [](Step&, const Order&, Receipt&) { return Outcome::unrecoverable("damaged"); };
   start("download", {.id = "img"});
   kit.advance(1s);
   kit.crash();
@@ -110,7 +110,7 @@ TEST_F(FlowDefectTest, Defect5_AFailedRunIsFoundAsFailedByWaitAfterARestart) {
 }
 
 TEST_F(FlowDefectTest, Defect6_AnAbortIsNotCountedAsDone) {
-  script.doings["a"] = [](Step&, const Order&, Receipt&) { return Outcome::abort("no"); };
+  script.steps["a"] = [](Step&, const Order&, Receipt&) { return Outcome::abort("no"); };
   start("download", {.id = "img"});
   kit.advance(1s);
   for (const auto& count : flows().counts()) {
@@ -124,7 +124,7 @@ TEST_F(FlowDefectTest, Defect6_AnAbortIsNotCountedAsDone) {
 TEST_F(FlowDefectTest, Defect6_TheAttemptsOfAStepAreNotThoseOfTheNext) {
   std::vector<std::uint32_t> attempts;
   hold_up("a", "img", 2);
-  script.doings["b"] = [&](Step& step, const Order&, Receipt&) {
+  script.steps["b"] = [&](Step& step, const Order&, Receipt&) {
     attempts.push_back(step.attempt());
     return Outcome::done();
   };
@@ -145,7 +145,7 @@ TEST_F(FlowDefectTest, Defect7_WhatOneStartSaysDoesNotLeakIntoTheNext) {
 
 TEST_F(FlowDefectTest, Defect8_StoppingWaitsForWhatRunsAndForNothingElse) {
   Gate gate;
-  script.doings["a"] = [&](Step& step, const Order&, Receipt&) {
+  script.steps["a"] = [&](Step& step, const Order&, Receipt&) {
     Gate asked;
     const std::stop_callback stopped(step.stop(), [&] { asked.open(); });
     kit.process().wait(asked);
@@ -160,7 +160,7 @@ TEST_F(FlowDefectTest, Defect8_StoppingWaitsForWhatRunsAndForNothingElse) {
   kit.restart();
   EXPECT_LT(kit.simulation().elapsed() - before, 1h);
   EXPECT_THAT(script.log, ElementsAre("runs:a", "has stopped"));
-  script.doings.clear();
+  script.steps.clear();
   for (const auto* id : {"runs", "queued", "delayed"})
     EXPECT_EQ(flows().wait("download", id).value().state, RunState::done) << id;
 }
@@ -207,7 +207,7 @@ TEST_F(FlowDefectTest, Defect11_TheResponseIsThereForAnybodyAndAfterARestart) {
   EXPECT_THAT(response.value().did, ElementsAre("a", "b", "c"));
 }
 
-// The seed's table of errors.
+// The table of errors.
 
 TEST_F(FlowDefectTest, SeedErrors_AStandardErrorIsTriedAgain) {
   hold_up("a", "img", 1);
@@ -221,14 +221,14 @@ TEST_F(FlowDefectTest, SeedErrors_AbortUnrecoverableAndHandoffStopAtOnceWithAnEn
                                              {RunState::handed_off, Outcome::handoff("processed")}};
   for (const auto& [state, outcome] : outcomes) {
     script.log.clear();
-    script.doings["a"] = [outcome = outcome](Step&, const Order&, Receipt&) { return outcome; };
+    script.steps["a"] = [outcome = outcome](Step&, const Order&, Receipt&) { return outcome; };
     start("download", {.id = "img"});
     EXPECT_EQ(flows().wait("download", "img").value().state, state);
     EXPECT_THAT(script.log, ElementsAre("img:a")) << "no retry, nothing after it";
   }
 }
 
-// The seed's table of retries.
+// The table of retries.
 
 struct RetryRow {
   std::string step;
@@ -250,12 +250,12 @@ class SeedRetryTest : public ::testing::TestWithParam<RetryRow> {};
 TEST_P(SeedRetryTest, IsTriedAsOftenAndAsLateAsTheTableSays) {
   const auto& row = GetParam();
   Script script;
-  script.doings["a"] = [](Step&, const Order&, Receipt&) { return busy(); };
+  script.steps["a"] = [](Step&, const Order&, Receipt&) { return busy(); };
   FlowKit kit([&](Flows& flows) {
-    flows.add(flow<Order, Receipt>("seed").start("a", script.step("a"), {.retry = row.policy}).end());
+    flows.add(flow<Order, Receipt>("image").start("a", script.step("a"), {.retry = row.policy}).end());
   });
-  kit.flows().start("seed", "{}", {.id = "x"}).value();
-  EXPECT_EQ(kit.flows().wait("seed", "x").value().state, RunState::failed);
+  kit.flows().start("image", "{}", {.id = "x"}).value();
+  EXPECT_EQ(kit.flows().wait("image", "x").value().state, RunState::failed);
   EXPECT_THAT(script.log, SizeIs(row.retries + 1)) << "N retries are N + 1 executions";
   EXPECT_GE(kit.simulation().elapsed(), row.least);
   EXPECT_LE(kit.simulation().elapsed(), row.most);
@@ -283,7 +283,7 @@ TEST_P(SeedTimeoutTest, AnAttemptIsAskedToStopWhenItsTimeIsOver) {
   Script script;
   FlowKit* world = nullptr;
   Duration stopped_after{};
-  script.doings["a"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["a"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
     Gate asked;
     const std::stop_callback stopped(step.stop(), [&] { asked.open(); });
     const auto before = world->simulation().elapsed();
@@ -292,11 +292,11 @@ TEST_P(SeedTimeoutTest, AnAttemptIsAskedToStopWhenItsTimeIsOver) {
     return Outcome::abort("out of time");
   };
   FlowKit kit([&](Flows& flows) {
-    flows.add(flow<Order, Receipt>("seed").start("a", script.step("a"), {.timeout = GetParam()}).end());
+    flows.add(flow<Order, Receipt>("image").start("a", script.step("a"), {.timeout = GetParam()}).end());
   });
   world = &kit;
-  kit.flows().start("seed", "{}", {.id = "x"}).value();
-  EXPECT_EQ(kit.flows().wait("seed", "x").value().state, RunState::aborted);
+  kit.flows().start("image", "{}", {.id = "x"}).value();
+  EXPECT_EQ(kit.flows().wait("image", "x").value().state, RunState::aborted);
   EXPECT_EQ(stopped_after, GetParam());
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parents and children; releases that change a flow; flows that cannot be one.
+// Parents and children; releases that change a flow; invalid flows.
 #include "tests/flow/world.hpp"
 
 namespace pawl::test {
@@ -48,7 +48,7 @@ class FlowFamilyTest : public ::testing::Test {
 };
 
 TEST_F(FlowFamilyTest, TheNextStepWaitsForEveryChildAndSeesHowItEnded) {
-  script.doings["c"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["c"] = [](Step& step, const Order&, Receipt&) -> Outcome {
     if (step.id() == "two") return Outcome::abort("no");
     return step.attempt() < 3 ? busy() : Outcome::done();
   };
@@ -63,7 +63,7 @@ TEST_F(FlowFamilyTest, TheNextStepWaitsForEveryChildAndSeesHowItEnded) {
 }
 
 TEST_F(FlowFamilyTest, AChildThatFailsOrIsHandedOffHasEndedToo) {
-  script.doings["b"] = [](Step& step, const Order&, Receipt&) {
+  script.steps["b"] = [](Step& step, const Order&, Receipt&) {
     return step.id() == "one" ? Outcome::unrecoverable("broken") : Outcome::handoff("there already");
   };
   flows().start("parent", "{}", {.id = "p"}).value();
@@ -84,7 +84,7 @@ TEST_F(FlowFamilyTest, AParentThatJoinsLeavesItsPlaceInTheQueueToItsChildren) {
 
 TEST_F(FlowFamilyTest, AParentThatJoinsInAFullQueueGoesOnAfterACrash) {
   child_queue = "line";
-  script.doings["b"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["b"] = [](Step& step, const Order&, Receipt&) -> Outcome {
     return step.attempt() < 3 ? busy() : Outcome::done();
   };
   flows().start("parent", "{}", {.id = "p", .queue = "line"}).value();
@@ -96,7 +96,7 @@ TEST_F(FlowFamilyTest, AParentThatJoinsInAFullQueueGoesOnAfterACrash) {
 }
 
 TEST_F(FlowFamilyTest, AParentThatHasJoinedWaitsForItsTurnInTheQueueAgain) {
-  script.doings["b"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["b"] = [](Step& step, const Order&, Receipt&) -> Outcome {
     if (step.id() == "long") return step.attempt() < 4 ? busy() : Outcome::done();
     return step.attempt() < 2 ? busy() : Outcome::done();
   };
@@ -112,7 +112,7 @@ TEST_F(FlowFamilyTest, AParentThatHasJoinedWaitsForItsTurnInTheQueueAgain) {
 }
 
 TEST_F(FlowFamilyTest, AJoiningParentThatIsRetriedTakesItsTurnInTheQueue) {
-  script.doings["b"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["b"] = [](Step& step, const Order&, Receipt&) -> Outcome {
     return step.attempt() < 3 ? busy() : Outcome::done();
   };
   flows().start("parent", "{}", {.id = "p", .queue = "line"}).value();
@@ -127,7 +127,7 @@ TEST_F(FlowFamilyTest, AJoiningParentThatIsRetriedTakesItsTurnInTheQueue) {
 
 TEST_F(FlowFamilyTest, AStepThatIsRepeatedFindsTheChildrenItStarted) {
   fan_out_attempts = 3;
-  script.doings["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
     return step.attempt() < 4 ? busy() : Outcome::done();
   };
   flows().start("parent", "{}", {.id = "p"}).value();
@@ -147,7 +147,7 @@ TEST_F(FlowFamilyTest, AStepThatIsRepeatedDoesNotBeginChildrenAnewThatHaveEnded)
 }
 
 TEST_F(FlowFamilyTest, AStepThatIsGoneBackToStartsItsChildrenAnewAndTheyAreWaitedFor) {
-  script.doings["b"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["b"] = [](Step& step, const Order&, Receipt&) -> Outcome {
     return step.attempt() < 3 ? busy() : Outcome::done();
   };
   rewinds = 1;
@@ -159,7 +159,7 @@ TEST_F(FlowFamilyTest, AStepThatIsGoneBackToStartsItsChildrenAnewAndTheyAreWaite
 }
 
 TEST_F(FlowFamilyTest, JoiningSurvivesACrash) {
-  script.doings["b"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["b"] = [](Step& step, const Order&, Receipt&) -> Outcome {
     return step.attempt() < 4 ? busy() : Outcome::done();
   };
   flows().start("parent", "{}", {.id = "p"}).value();
@@ -197,11 +197,11 @@ class FlowReleaseTest : public ::testing::Test {
 
   /// x is at b, which waits for its next attempt.
   void reach_b() {
-    script.doings["b"] = [](Step&, const Order&, Receipt&) { return busy(); };
+    script.steps["b"] = [](Step&, const Order&, Receipt&) { return busy(); };
     kit.flows().start("letters", "{}", {.id = "x"}).value();
     kit.advance(10ms);
     script.log.clear();
-    script.doings.clear();
+    script.steps.clear();
   }
 };
 

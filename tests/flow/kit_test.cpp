@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kit with which people test their own flows; and the pictures of a run.
+// The test kit for flows, and the timeline of a run.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// A bank that knows request ids, and one that does not.
+/// A bank that recognizes request ids, and one that does not.
 struct Bank {
   std::set<std::string> ids;
   int careful = 0;
@@ -80,7 +80,7 @@ std::string picture(const RunTimeline& timeline, Time from) {
 TEST(FlowTimelineTest, ShowsWaitsAttemptsAndBackOffsInTheirOrder) {
   Script script;
   FlowKit kit(script.adds());
-  script.doings["b"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["b"] = [](Step& step, const Order&, Receipt&) -> Outcome {
     return step.attempt() < 2 ? busy() : Outcome::done();
   };
   kit.flows().start("letters", "{}", {.id = "x", .delay = 1s}).value();
@@ -95,7 +95,7 @@ TEST(FlowTimelineTest, ShowsWaitsAttemptsAndBackOffsInTheirOrder) {
 TEST(FlowTimelineTest, AnInterruptedAttemptIsShownAsSuch) {
   Script script;
   FlowKit kit(script.adds());
-  script.doings["a"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["a"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
     Gate never;
     if (step.attempt() == 1) kit.process().wait(never, 1h);
     return Outcome::done();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that somebody else does.
+// Steps that external workers do.
 #include "tests/flow/world.hpp"
 
 namespace pawl::test {

@@ -59,7 +59,7 @@ TEST_F(FlowRunTest, AFinishedIdCanBeStartedAgain) {
 }
 
 TEST_F(FlowRunTest, AnErrorIsTriedAgainAfterTheDelayOfThePolicy) {
-  script.doings["b"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["b"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
     if (step.attempt() < 3) return busy();
     return Outcome::done();
   };
@@ -71,7 +71,7 @@ TEST_F(FlowRunTest, AnErrorIsTriedAgainAfterTheDelayOfThePolicy) {
 }
 
 TEST_F(FlowRunTest, NRetriesAreNPlusOneExecutionsAndThenTheRunFails) {
-  script.doings["b"] = [](Step&, const Order&, Receipt&) { return busy("the bank is closed"); };
+  script.steps["b"] = [](Step&, const Order&, Receipt&) { return busy("the bank is closed"); };
   start({.id = "x"});
   const auto run = ended("x");
   EXPECT_EQ(run.state, RunState::failed);
@@ -83,7 +83,7 @@ TEST_F(FlowRunTest, NRetriesAreNPlusOneExecutionsAndThenTheRunFails) {
 }
 
 TEST_F(FlowRunTest, AHandlerThatThrowsIsTriedAgain) {
-  script.doings["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
     if (step.attempt() == 1) throw std::runtime_error("oops");
     return Outcome::done();
   };
@@ -92,7 +92,7 @@ TEST_F(FlowRunTest, AHandlerThatThrowsIsTriedAgain) {
 }
 
 TEST_F(FlowRunTest, HandoffSkipsTheRestAndKeepsTheResponse) {
-  script.doings["a"] = [](Step&, const Order&, Receipt& receipt) {
+  script.steps["a"] = [](Step&, const Order&, Receipt& receipt) {
     receipt.note = "was there";
     return Outcome::handoff("exists already");
   };
@@ -104,7 +104,7 @@ TEST_F(FlowRunTest, HandoffSkipsTheRestAndKeepsTheResponse) {
 }
 
 TEST_F(FlowRunTest, AbortEndsWithoutARetry) {
-  script.doings["b"] = [](Step&, const Order&, Receipt&) { return Outcome::abort("too large"); };
+  script.steps["b"] = [](Step&, const Order&, Receipt&) { return Outcome::abort("too large"); };
   start({.id = "x"});
   const auto run = ended("x");
   EXPECT_EQ(run.state, RunState::aborted);
@@ -114,9 +114,7 @@ TEST_F(FlowRunTest, AbortEndsWithoutARetry) {
 
 TEST_F(FlowRunTest, UnrecoverableEndsAsFailedWithItsKind) {
   for (const auto kind : {FailureKind::system, FailureKind::user}) {
-    script.doings["a"] = [kind](Step&, const Order&, Receipt&) {
-      return Outcome::unrecoverable("bad", kind);
-    };
+    script.steps["a"] = [kind](Step&, const Order&, Receipt&) { return Outcome::unrecoverable("bad", kind); };
     start({.id = "x"});
     const auto run = ended("x");
     EXPECT_EQ(run.state, RunState::failed);
@@ -126,7 +124,7 @@ TEST_F(FlowRunTest, UnrecoverableEndsAsFailedWithItsKind) {
 
 TEST_F(FlowRunTest, RewindGoesBackAndKeepsTheResponse) {
   int times = 0;
-  script.doings["c"] = [&](Step&, const Order&, Receipt& receipt) {
+  script.steps["c"] = [&](Step&, const Order&, Receipt& receipt) {
     if (++times == 1) {
       receipt.note = "again";
       return Outcome::rewind("b", "the device is gone");
@@ -141,7 +139,7 @@ TEST_F(FlowRunTest, RewindGoesBackAndKeepsTheResponse) {
 }
 
 TEST_F(FlowRunTest, RewindsAreBounded) {
-  script.doings["b"] = [&](Step&, const Order&, Receipt&) { return Outcome::rewind("a", "corrupt"); };
+  script.steps["b"] = [&](Step&, const Order&, Receipt&) { return Outcome::rewind("a", "corrupt"); };
   start({.id = "x"});
   const auto run = ended("x");
   EXPECT_EQ(run.state, RunState::failed);
@@ -149,13 +147,13 @@ TEST_F(FlowRunTest, RewindsAreBounded) {
 }
 
 TEST_F(FlowRunTest, ARewindToAStepThatIsNotBeforeFails) {
-  script.doings["a"] = [&](Step&, const Order&, Receipt&) { return Outcome::rewind("c", "?"); };
+  script.steps["a"] = [&](Step&, const Order&, Receipt&) { return Outcome::rewind("c", "?"); };
   start({.id = "x"});
   EXPECT_THAT(ended("x").error, HasSubstr("no step before it"));
 }
 
 TEST_F(FlowRunTest, AResponseOverTheLimitFailsTheRunOnly) {
-  script.doings["a"] = [&](Step& step, const Order&, Receipt& receipt) {
+  script.steps["a"] = [&](Step& step, const Order&, Receipt& receipt) {
     if (step.id() == "big") receipt.note.assign(300'000, 'x');
     return Outcome::done();
   };
@@ -169,7 +167,7 @@ TEST_F(FlowRunTest, AResponseOverTheLimitFailsTheRunOnly) {
 }
 
 TEST_F(FlowRunTest, ProgressIsShownForTheStepThatReportsIt) {
-  script.doings["b"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["b"] = [&](Step& step, const Order&, Receipt&) -> Outcome {
     step.progress(0.25, "2 of 8");
     if (step.attempt() == 1) return busy();
     return Outcome::done();
@@ -209,7 +207,7 @@ TEST_F(FlowRunTest, ARequestThatIsNestedTooDeeplyToBeKeptIsRefused) {
 }
 
 TEST_F(FlowRunTest, TheResponseAndTheErrorAreReadableAfterARestart) {
-  script.doings["c"] = [](Step&, const Order&, Receipt&) { return Outcome::abort("no room"); };
+  script.steps["c"] = [](Step&, const Order&, Receipt&) { return Outcome::abort("no room"); };
   start({.id = "x"});
   ended("x");
   kit.crash();

@@ -37,7 +37,7 @@ class FlowSqlTest : public ::testing::Test {
 };
 
 TEST_F(FlowSqlTest, RowsOfAStepAreThereWhenItIsDone) {
-  script.doings["b"] = [](Step& step, const Order&, Receipt&) {
+  script.steps["b"] = [](Step& step, const Order&, Receipt&) {
     step.sql(note("from b"));
     return Outcome::done();
   };
@@ -46,7 +46,7 @@ TEST_F(FlowSqlTest, RowsOfAStepAreThereWhenItIsDone) {
 }
 
 TEST_F(FlowSqlTest, RowsOfAnAttemptThatIsRepeatedAreDropped) {
-  script.doings["b"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["b"] = [](Step& step, const Order&, Receipt&) -> Outcome {
     step.sql(note("attempt " + std::to_string(step.attempt())));
     if (step.attempt() == 1) return busy();
     return Outcome::done();
@@ -58,7 +58,7 @@ TEST_F(FlowSqlTest, RowsOfAnAttemptThatIsRepeatedAreDropped) {
 TEST_F(FlowSqlTest, AStepThatEndsTheRunKeepsItsRows) {
   for (const auto& outcome :
        {Outcome::handoff("there already"), Outcome::abort("no"), Outcome::unrecoverable("broken")}) {
-    script.doings["b"] = [&](Step& step, const Order&, Receipt&) {
+    script.steps["b"] = [&](Step& step, const Order&, Receipt&) {
       step.sql(note(outcome.reason()));
       return outcome;
     };
@@ -68,13 +68,13 @@ TEST_F(FlowSqlTest, AStepThatEndsTheRunKeepsItsRows) {
 }
 
 TEST_F(FlowSqlTest, ARefusedRowFailsTheAttemptAndNothingOfItIsKept) {
-  script.doings["b"] = [](Step& step, const Order&, Receipt& receipt) {
+  script.steps["b"] = [](Step& step, const Order&, Receipt& receipt) {
     step.sql(note("kept together"));
     step.sql(note(step.attempt() < 3 ? "taken" : "free"));
     receipt.note = "attempt " + std::to_string(step.attempt());
     return Outcome::done();
   };
-  script.doings["a"] = [](Step& step, const Order&, Receipt&) {
+  script.steps["a"] = [](Step& step, const Order&, Receipt&) {
     step.sql(note("taken"));
     return Outcome::done();
   };
@@ -85,7 +85,7 @@ TEST_F(FlowSqlTest, ARefusedRowFailsTheAttemptAndNothingOfItIsKept) {
 }
 
 TEST_F(FlowSqlTest, ARowThatIsRefusedEveryTimeUsesTheRetriesUp) {
-  script.doings["b"] = [](Step& step, const Order&, Receipt&) {
+  script.steps["b"] = [](Step& step, const Order&, Receipt&) {
     step.sql({.text = "UPDATE notes SET text = 'x' WHERE text = 'absent'", .expect = 1});
     return Outcome::done();
   };
@@ -96,7 +96,7 @@ TEST_F(FlowSqlTest, ARowThatIsRefusedEveryTimeUsesTheRetriesUp) {
 }
 
 TEST_F(FlowSqlTest, AStepReadsTheRowsOfThoseBefore) {
-  script.doings["a"] = script.doings["b"] = [](Step& step, const Order&, Receipt& receipt) -> Outcome {
+  script.steps["a"] = script.steps["b"] = [](Step& step, const Order&, Receipt& receipt) -> Outcome {
     PAWL_TRY(const auto rows, step.query({.text = "SELECT text FROM notes"}));
     receipt.note += std::to_string(rows.size());
     step.sql(note(step.name()));
@@ -106,7 +106,7 @@ TEST_F(FlowSqlTest, AStepReadsTheRowsOfThoseBefore) {
 }
 
 TEST_F(FlowSqlTest, RowsOfAResponseThatIsTooLongAreDropped) {
-  script.doings["b"] = [](Step& step, const Order&, Receipt& receipt) {
+  script.steps["b"] = [](Step& step, const Order&, Receipt& receipt) {
     step.sql(note("from b"));
     receipt.note = std::string(std::size_t{1} << 19, 'x');
     return Outcome::done();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comes before the first step: time, another run, the turn in a queue; and what people may do meanwhile.
+// What a run waits for before its first step: its start time, its upstream run, its queue; and requests in
+// these states.
 #include "tests/flow/world.hpp"
 
 namespace pawl::test {
@@ -49,7 +50,7 @@ TEST_F(FlowWaitingTest, ADelayedRunBeginsWhenItsTimeHasComeAlsoAfterACrash) {
 }
 
 TEST_F(FlowWaitingTest, ADependentBeginsWhenTheOtherIsDoneAndTakesItsResponseOver) {
-  script.doings["c"] = [](Step&, const Order&, Receipt& receipt) {
+  script.steps["c"] = [](Step&, const Order&, Receipt& receipt) {
     receipt.note = "from upstream";
     return Outcome::done();
   };
@@ -71,7 +72,7 @@ TEST_F(FlowWaitingTest, ADependentOfAFinishedRunBeginsAtOnce) {
 }
 
 TEST_F(FlowWaitingTest, OnSuccessADependentOfARunThatWasHandedOffBegins) {
-  script.doings["a"] = [](Step& step, const Order&, Receipt&) {
+  script.steps["a"] = [](Step& step, const Order&, Receipt&) {
     return step.id() == "up" ? Outcome::handoff("there already") : Outcome::done();
   };
   start({.id = "up", .delay = 1h});
@@ -84,7 +85,7 @@ TEST_F(FlowWaitingTest, OnSuccessADependentOfARunThatWasHandedOffBegins) {
 }
 
 TEST_F(FlowWaitingTest, OnSuccessADependentOfAFailureIsCancelledAndSaysWhy) {
-  script.doings["a"] = [](Step& step, const Order&, Receipt&) {
+  script.steps["a"] = [](Step& step, const Order&, Receipt&) {
     return step.id() == "up" ? Outcome::abort("no") : Outcome::done();
   };
   start({.id = "up", .delay = 1h});
@@ -109,7 +110,7 @@ TEST_F(FlowWaitingTest, OnFailureADependentOfASuccessIsCancelled) {
 TEST_F(FlowWaitingTest, TheEndOfARunThatAnEarlierRunOfTheIdCameAfterBeginsNothing) {
   for (const bool paused : {false, true}) {
     SCOPED_TRACE(paused);
-    script.doings["c"] = [](Step& step, const Order&, Receipt& receipt) {
+    script.steps["c"] = [](Step& step, const Order&, Receipt& receipt) {
       receipt.note = "from " + step.id();
       return Outcome::done();
     };
@@ -175,7 +176,7 @@ TEST_F(FlowWaitingTest, ACycleOverSeveralRunsIsRefusedAndNamed) {
   kit.advance(1s);
   start({.id = "b", .delay = 1h});
   start({.id = "c", .after = RunRef{"letters", "b"}});
-  // The finished a is started again behind those that wait for b, and b would wait for a.
+  // The finished run a is started again, after b: then a would wait for b and b for a.
   start({.id = "a", .after = RunRef{"letters", "c"}});
   const auto cycle = flows().start("letters", "{}", {.id = "b", .after = RunRef{"letters", "a"}});
   ASSERT_FALSE(cycle);
@@ -186,7 +187,7 @@ TEST_F(FlowWaitingTest, ACycleOverSeveralRunsIsRefusedAndNamed) {
 
 TEST_F(FlowWaitingTest, TheOrderIsDelayThenDependencyThenQueue) {
   start({.id = "holder", .queue = "line"});
-  script.doings["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
     if (step.id() == "holder" && step.attempt() < 4) return busy();
     return Outcome::done();
   };
@@ -200,7 +201,7 @@ TEST_F(FlowWaitingTest, TheOrderIsDelayThenDependencyThenQueue) {
 }
 
 TEST_F(FlowWaitingTest, AQueueLimitsRunsThroughAllTheirStepsAndRetries) {
-  script.doings["b"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["b"] = [](Step& step, const Order&, Receipt&) -> Outcome {
     if (step.id() == "one" && step.attempt() < 3) return busy();
     return Outcome::done();
   };
@@ -213,7 +214,7 @@ TEST_F(FlowWaitingTest, AQueueLimitsRunsThroughAllTheirStepsAndRetries) {
 }
 
 TEST_F(FlowWaitingTest, AHigherPriorityGoesFirstAndEqualOnesInTheirOrder) {
-  script.doings["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
     if (step.id() == "first" && step.attempt() == 1) return busy();
     return Outcome::done();
   };
@@ -230,7 +231,7 @@ TEST_F(FlowWaitingTest, AHigherPriorityGoesFirstAndEqualOnesInTheirOrder) {
 }
 
 TEST_F(FlowWaitingTest, AQueueIsResizedWhileItIsUsed) {
-  script.doings["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
     if (step.attempt() < 4) return busy();
     return Outcome::done();
   };
@@ -243,7 +244,7 @@ TEST_F(FlowWaitingTest, AQueueIsResizedWhileItIsUsed) {
 }
 
 TEST_F(FlowWaitingTest, AfterACrashQueuedRunsKeepTheirTurnAndTheLimitHolds) {
-  script.doings["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
     if (step.attempt() < 3) return busy();
     return Outcome::done();
   };
@@ -267,7 +268,7 @@ TEST_F(FlowWaitingTest, ADelayedAWaitingAndAQueuedRunCanBeCancelled) {
   start({.id = "delayed", .delay = 1h});
   start({.id = "waiting", .after = RunRef{"letters", "delayed"}, .on = RunAfter::always});
   start({.id = "holder", .queue = "line", .delay = 1ms});
-  script.doings["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
     if (step.id() == "holder") return busy();
     return Outcome::done();
   };
@@ -297,7 +298,7 @@ TEST_F(FlowWaitingTest, APausedRunWaitsUntilItIsResumed) {
 }
 
 TEST_F(FlowWaitingTest, APausedRunLeavesItsPlaceInTheQueueToOthers) {
-  script.doings["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
+  script.steps["a"] = [](Step& step, const Order&, Receipt&) -> Outcome {
     if (step.id() == "one" && step.attempt() == 1) return busy();
     return Outcome::done();
   };

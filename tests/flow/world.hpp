@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What the tests of flows share: a small flow whose steps do what a test tells them, and write down that
-/// they did.
+/// Common parts of the tests of flows: a small flow whose steps do what the test defines, and record that
+/// they ran.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,19 +29,19 @@ struct Receipt {
   std::string note;
 };
 
-/// What a step is to do; by default it is done.
-using Doing = std::function<Outcome(Step&, const Order&, Receipt&)>;
+/// What a step does; by default it returns `done`.
+using StepScript = std::function<Outcome(Step&, const Order&, Receipt&)>;
 
-/// The outside: what was done, in order, and what steps are told to do.
+/// What the steps do, and which of them have run, in order.
 struct Script {
   std::vector<std::string> log;
-  std::map<std::string, Doing> doings;
+  std::map<std::string, StepScript> steps;
 
   auto step(std::string name) {
     return [this, name = std::move(name)](Step& step, const Order& order, Receipt& receipt) -> Outcome {
       log.push_back(step.id().empty() ? name : step.id() + ":" + name);
-      if (const auto doing = doings.find(name); doing != doings.end()) {
-        auto outcome = doing->second(step, order, receipt);
+      if (const auto found = steps.find(name); found != steps.end()) {
+        auto outcome = found->second(step, order, receipt);
         if (outcome.kind() == Outcome::Kind::done) receipt.did.push_back(name);
         return outcome;
       }
@@ -63,7 +63,7 @@ struct Script {
   }
 };
 
-/// 0 for success.
+/// The error code; 0 for success.
 template <class T>
 Code code_of(const Result<T>& result) {
   return result ? static_cast<Code>(0) : result.error().code();

@@ -234,11 +234,11 @@ TEST_P(Copying, AReaderElsewhereIsToldOfIt) {
   auto store = open();
   auto reader = place_->open_read_only().value();
   ASSERT_FALSE(reader->wait(before_, Duration::zero()).value());  // listens from here on
-  Session hears(*place_);
-  hears.run("LISTEN pawl_pawl");
+  Session listener(*place_);
+  listener.run("LISTEN pawl_pawl");
   join_many(*store, "a", 100);
   ASSERT_TRUE(store->commit());
-  ASSERT_EQ(hears.heard().size(), 1U);
+  ASSERT_EQ(listener.notifications().size(), 1U);
   EXPECT_TRUE(reader->wait(before_, kHangGuard).value());
 }
 

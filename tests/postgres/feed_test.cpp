@@ -34,17 +34,17 @@ TEST_F(Feed, AReaderIsWokenByACommit) {
 }
 
 TEST_F(Feed, ACommitIsAnnouncedOnlyWhileSomebodyListens) {
-  Session hears(*place_);
-  hears.run("LISTEN pawl_pawl");
+  Session listener(*place_);
+  listener.run("LISTEN pawl_pawl");
   write(*store_, created("a"));
-  EXPECT_THAT(hears.heard(), testing::IsEmpty());
+  EXPECT_THAT(listener.notifications(), testing::IsEmpty());
   ASSERT_FALSE(reader_->wait(1, Duration::zero()).value());  // listens from here on
   write(*store_, created("b"));
-  EXPECT_THAT(hears.heard(), testing::ElementsAre("entries 2"));
+  EXPECT_THAT(listener.notifications(), testing::ElementsAre("entries 2"));
   reader_.reset();
   wait_until(*place_, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'", "0");
   write(*store_, created("c"));
-  EXPECT_THAT(hears.heard(), testing::IsEmpty());
+  EXPECT_THAT(listener.notifications(), testing::IsEmpty());
 }
 
 TEST_F(Feed, AReaderListensOnceTheCommitsAreOverThatDidNotAnnounceThemselves) {

@@ -109,7 +109,7 @@ TEST_F(Fencing, AFencedOwnerServesNoReads) {
   write(*first, created("a"));
   ASSERT_TRUE(first->still_owner());
   auto second = take_over();
-  // It hears of its successor without writing; waiting for an entry ends with that.
+  // It listener of its successor without writing; waiting for an entry ends with that.
   EXPECT_EQ(code(first->wait(1, kHangGuard)), Code::store_fenced);
   EXPECT_EQ(code(first->still_owner()), Code::store_fenced);
   EXPECT_EQ(code(first->feed(0, 10)), Code::store_fenced);

@@ -99,7 +99,7 @@ void Proxy::forward(Link& link) {
     if (waits[0].revents != 0) {
       const auto got = recv(link.client, buffer.data(), buffer.size(), 0);
       if (got <= 0) break;
-      // Two threads of the store may use the proxy; only what carries a batch is long.
+      // Two threads of the store may use the proxy; only the requests of a batch are long.
       const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
       const bool batch = bytes.find("closed") != bytes.npos;
       if (batch && strikes(link, Cut::next_request)) break;
@@ -108,7 +108,7 @@ void Proxy::forward(Link& link) {
         shutdown(link.client, SHUT_RDWR);
         close(link.client);
         link.client = -1;
-        // The server goes on with what it has got, until somebody ends it.
+        // The server continues with what it received, until it is stopped.
         while (!stopped_ && recv(link.server, buffer.data(), buffer.size(), 0) > 0) continue;
         break;
       }

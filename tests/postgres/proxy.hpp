@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A network that fails on command: forwards TCP connections on loopback to the server's socket, and cuts
+/// A network with injected failures: forwards TCP connections on loopback to the server's socket, and cuts
 /// them at a chosen point.
 ///
 ///     Proxy proxy(server);
 ///     auto store = open_postgres({.url = proxy.url(database)});
-///     proxy.cut(Proxy::Cut::answer_to_commit);      // the next commit is made, and nobody hears of it
+///     proxy.cut(Proxy::Cut::answer_to_commit);      // the next commit is made, but its answer is lost
 
 #include <atomic>
 #include <string>
@@ -33,12 +33,11 @@ class Proxy {
   ~Proxy();
 
   std::string url(const std::string& database, const std::string& parameters = "") const;
-  /// Once; concerns connections that have been opened by now, and of them the one that comes to this point
-  /// first.
+  /// Cuts one connection: of those that are open now, the first one that reaches this point.
   void cut(Cut where);
-  /// Whether the network carries nothing: connections stay open, new ones are accepted, no byte arrives.
+  /// While on, connections stay open and new ones are accepted, but no byte is forwarded.
   void silence(bool on) { silent_ = on; }
-  /// How often something was cut.
+  /// Number of cut connections.
   int cuts() const { return cuts_.load(); }
 
  private:

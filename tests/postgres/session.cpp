@@ -18,7 +18,7 @@ std::string Session::run(const std::string& sql) {
   return PQntuples(result.get()) == 0 ? "" : PQgetvalue(result.get(), 0, 0);
 }
 
-std::vector<std::string> Session::heard() {
+std::vector<std::string> Session::notifications() {
   run("SELECT 1");  // with its answer comes what was announced before
   std::vector<std::string> texts;
   while (auto* raw = PQnotifies(db_.get())) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A plain session beside the store's own, for what two sessions do to each other.
+/// A session beside those of the store, for tests of two concurrent sessions.
 ///
 ///     Session other(place);
 ///     other.run("BEGIN");
-///     other.begin("UPDATE …");            // sent, not waited for
+///     other.begin("UPDATE …");            // sent without waiting
 ///     other.wait_until_blocked(place);
-///     other.finish();                      // the SQLSTATE, or "" where it went well
+///     other.finish();                      // the SQLSTATE, or "" on success
 
 #include <libpq-fe.h>
 
@@ -24,28 +24,28 @@ namespace pawl::test {
 /// about time.
 inline constexpr std::chrono::minutes kHangGuard(5);
 
-/// Used by one thread at a time.
+/// For one thread at a time.
 class Session {
  public:
   explicit Session(const PostgresPlace& place);
 
-  /// First column of the first row; throws where the statement fails.
+  /// First column of the first row; throws if the statement fails.
   std::string run(const std::string& sql);
   void begin(const std::string& sql);
   std::string finish();
-  /// What was announced on the channels that it listens to, since the last call.
-  std::vector<std::string> heard();
+  /// Notifications since the last call, on the channels to which this session listens.
+  std::vector<std::string> notifications();
   int backend() const { return PQbackendPID(db_.get()); }
 
  private:
   std::unique_ptr<PGconn, decltype(&PQfinish)> db_;
 };
 
-/// Waits until a backend waits for a lock; looks as often as the database answers.
+/// Polls until a backend waits for a lock.
 void wait_until_blocked(PostgresPlace& place, const std::string& backend);
-/// Waits until a query gives this answer.
+/// Polls until a query returns this answer.
 void wait_until(PostgresPlace& place, const std::string& sql, const std::string& answer);
-/// The backend that the owner has recorded.
+/// The backend that the owner recorded.
 std::string owner_backend(PostgresPlace& place);
 
 }  // namespace pawl::test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The suite that every store passes. A store takes part by implementing `Place`:
+/// The suite that every store must pass. To run it on a store, implement `Place`:
 ///
 ///     INSTANTIATE_TEST_SUITE_P(Sqlite, Conformance, testing::Values(make_sqlite_place), …);
 
@@ -24,7 +24,7 @@ struct PlaceOptions {
   QueryLimits query_limits{};
 };
 
-/// Where one test keeps its store: it can be opened again and again, and it is gone afterwards.
+/// The store of one test: it can be opened repeatedly, and is removed after the test.
 class Place {
  public:
   Place() = default;
@@ -34,15 +34,15 @@ class Place {
 
   virtual Result<std::unique_ptr<Store>> open(const PlaceOptions& options) = 0;
   virtual Result<std::unique_ptr<Store>> open_read_only() = 0;
-  /// Goes on as if the store's process had died just now: nothing that closing does has happened.
+  /// Opens the store as if its process had died just now, without closing it.
   virtual Result<std::unique_ptr<Store>> open_after_crash(std::unique_ptr<Store> store,
                                                           const PlaceOptions& options) = 0;
-  /// A place for a backup, and a store opened from it.
+  /// A target for a backup, and the store opened from it.
   virtual std::string backup_path() = 0;
   virtual Result<std::unique_ptr<Store>> open_backup() = 0;
 };
 
-/// Nothing where such a store cannot be had on this machine: its tests are skipped.
+/// Nothing if such a store is not available on this machine; then its tests are skipped.
 using MakePlace = std::function<std::unique_ptr<Place>()>;
 
 /// An entry that owns its texts.
@@ -65,11 +65,11 @@ struct Draft {
   bool finished = false;
 
   EntryView view() const;
-  /// What is read back.
+  /// The entry as read back.
   Entry stored(Seq seq) const;
 };
 
-/// What `load` gave, with texts of its own.
+/// A head from `load`, with copies of its texts.
 struct LoadedHead {
   InstanceId id;
   std::string machine;
@@ -93,14 +93,14 @@ Time at_second(std::int64_t k);
 
 /// The first entry of an instance of machine "door".
 Draft created(const std::string& key);
-/// The entry after `last`, which lies at `seq`.
+/// The entry after `last`, which is at `seq`.
 Draft after(const Draft& last, Seq seq, const std::string& state);
 
 Result<Seq> join(Store& store, const Draft& draft, std::optional<RequestTag> request = {});
 Result<Seq> join(Store& store, const std::vector<Draft>& drafts, const std::vector<Sql>& sql = {},
                  std::optional<RequestTag> request = {});
 
-/// Applies and commits one entry; fails the test where that does not work.
+/// Applies and commits one entry; fails the test on an error.
 Seq write(Store& store, const Draft& draft);
 /// Creates `count` instances "k0", "k1", … and commits each.
 std::vector<Draft> fill(Store& store, int count);
@@ -125,7 +125,7 @@ class Conformance : public testing::TestWithParam<MakePlace> {
 
 using Rows = std::vector<std::vector<SqlValue>>;
 inline Sql plain(const std::string& text) { return {.text = text}; }
-/// A query that runs until somebody ends it.
+/// A query that runs until it is ended.
 inline Sql endless_query() {
   return plain("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT count(*) FROM n");
 }
@@ -134,7 +134,7 @@ inline Sql endless_query() {
 class StoreSql : public Conformance {
  protected:
   void SetUp() override;
-  /// Joins a transaction that creates instance `key` and runs the statement.
+  /// Applies a transaction that creates instance `key` and runs the statement.
   Result<Seq> run(const Sql& sql, const std::string& key = "k");
   Rows invoices();
   /// Opens the store again.
@@ -143,7 +143,7 @@ class StoreSql : public Conformance {
   std::unique_ptr<Store> store_;
 };
 
-/// `EXPECT_EQ(code(result), Code::x)`; nothing where there is no error.
+/// `EXPECT_EQ(code(result), Code::x)`; nothing if there is no error.
 template <class T>
 std::optional<Code> code(const Result<T>& result) {
   if (result) return std::nullopt;

@@ -30,7 +30,7 @@ Result<bool> to_flag(std::string_view name, std::string_view value) {
   return fail(bad_url(fmt::format("{} is \"{}\", it must be 1 or 0", name, value)));
 }
 
-/// Letters, digits and underscores: it becomes a part of SQL texts and of the name of a channel.
+/// Letters, digits and underscores only: the name becomes part of SQL texts and of a channel's name.
 bool is_plain_name(std::string_view name) {
   const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
   return !name.empty() && name.size() <= 40 && std::ranges::all_of(name, fits) &&
@@ -95,7 +95,7 @@ Result<Address> Address::parse(PostgresOptions& options) {
   const std::unique_ptr<PQconninfoOption, FreeOptions> parsed(PQconninfoParse(url.c_str(), &said));
   const std::unique_ptr<char, decltype(&PQfreemem)> message(said, &PQfreemem);
   if (!parsed) {
-    // Most of libpq's messages quote the URL, which may hold a password; this one does not.
+    // Most of libpq's messages quote the URL, which may contain a password; this one does not.
     const std::string_view text = said == nullptr ? "" : said;
     const bool harmless = text.starts_with("invalid URI query parameter");
     return fail(bad_url(harmless ? std::string(text.substr(0, text.find('\n'))) : "libpq cannot parse it"));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Where a PostgreSQL store is: the URL taken apart. What libpq understands is passed on to it untouched;
-/// what begins with `pawl_` is ours.
+/// The parsed URL of a PostgreSQL store. Parameters of libpq are passed on unchanged; those that begin with
+/// `pawl_` are Pawl's own.
 ///
-///     PAWL_TRY(auto address, Address::parse(options));   // takes pawl_… parameters over into the options
+///     PAWL_TRY(auto address, Address::parse(options));   // moves pawl_… parameters into the options
 ///     address.shown();                                   // "pawl@db1:5432/orders", never a password
 
 #include <string>
@@ -19,16 +19,16 @@ namespace pawl::postgres {
 /// A value.
 class Address {
  public:
-  /// Error: `invalid_argument`; its message holds nothing of the URL that could be a secret.
+  /// Error: `invalid_argument`; its message contains no part of the URL that could be a secret.
   static Result<Address> parse(PostgresOptions& options);
 
-  /// What to call it in messages.
+  /// Name of the store in messages.
   const std::string& shown() const { return shown_; }
-  /// What libpq is given.
+  /// The settings for libpq.
   const std::vector<std::pair<std::string, std::string>>& settings() const { return settings_; }
-  /// Uses this value unless the URL says something else.
+  /// Sets a value unless the URL contains one.
   void set_default(const std::string& name, const std::string& value);
-  /// The text without any password of this address in it.
+  /// The text with the password of this address removed.
   std::string redact(std::string text) const;
 
  private:

@@ -14,7 +14,7 @@
 namespace pawl::postgres {
 namespace {
 
-/// How often statements that meet a deadlock are run, and how long they may pause in all.
+/// How often statements are run that meet a deadlock, and how long the pauses may be in total.
 constexpr int kAttempts = 5;
 constexpr Duration kPauses = std::chrono::minutes(1);
 
@@ -34,7 +34,7 @@ Error failure(const Error& cause, const std::string& text) {
                {{"sqlstate", state}, {"sql", shown(text)}});
 }
 
-/// Whether the server refused the statement, as opposed to being unable to go on.
+/// Whether the server refused the statement, as opposed to a failure of the server.
 bool concerns_statement(const Error& error) {
   return error.code() != Code::disk_full && error.code() != Code::store_fenced &&
          error.code() != Code::store_corrupt && !error.field("sqlstate").empty();
@@ -197,7 +197,8 @@ Result<void> ApplicationSql::run(Connection& db, std::span<const Sql> statements
   for (int i = 1;; ++i) {
     auto done = attempt(db, statements, texts);
     if (done || done.error().code() != Code::rolled_back) return done;
-    // Whom they have met goes first; without a pause they could have its lock again before it wakes up.
+    // Let the other transaction go first; without a pause these statements could lock again before it wakes
+    // up.
     if (i == kAttempts || !pause.again()) return fail(failure(done.error(), statements.front().text));
   }
 }

@@ -6,7 +6,7 @@
 ///     PAWL_CHECK(application.run(db, write.sql, Allow::write));   // inside the batch's transaction
 ///     PAWL_TRY(auto rows, application.query(db, statement));
 ///
-/// Used by the connection's thread.
+/// For the connection's thread.
 
 #include <span>
 #include <string>
@@ -22,17 +22,17 @@ class ApplicationSql {
  public:
   explicit ApplicationSql(std::string schema) : schema_(std::move(schema)) {}
 
-  /// All or none of them, within a savepoint of the open transaction; what is queued already is sent first,
-  /// in the same round trip. A deadlock or serialization failure is tried again a few times. Errors:
-  /// `sql_refused`, `sql_failed`, `row_expectation_failed` leave the transaction as it was; any other one has
-  /// ended it.
+  /// Runs all or none of the statements, within a savepoint of the open transaction; queued statements are
+  /// sent first, in the same round trip. Deadlocks and serialization failures are retried a few times. The
+  /// errors `sql_refused`, `sql_failed` and `row_expectation_failed` leave the transaction as it was; any
+  /// other error ends it.
   Result<void> run(Connection& db, std::span<const Sql> statements, Allow allow);
 
-  /// Errors: also those of `QueryWatch` and `QueryRows`; then the connection counts as lost.
+  /// Additional errors: those of `QueryWatch` and `QueryRows`; then the connection counts as lost.
   Result<std::vector<std::vector<SqlValue>>> query(Connection& db, const Sql& sql, const QueryWatch& watch,
                                                    const QueryLimits& limits);
 
-  /// Whether these statements could be run at all; nothing is sent. Errors: `sql_refused`, `sql_failed`.
+  /// Checks whether these statements are allowed; sends nothing. Errors: `sql_refused`, `sql_failed`.
   Result<void> check(std::span<const Sql> statements, Allow allow) const;
 
  private:

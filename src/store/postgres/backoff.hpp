@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Waits a little longer each time, with jitter, until the patience is used up.
+/// Waits with exponential backoff and jitter until a total time is over.
 ///
 ///     Backoff backoff(options.patience);
 ///     while (!try_it()) {
@@ -17,7 +17,7 @@ namespace pawl::postgres {
 class Backoff {
  public:
   explicit Backoff(Duration patience);
-  /// Waits; false where the time is over.
+  /// Waits; returns false if the time is over.
   bool again();
 
  private:

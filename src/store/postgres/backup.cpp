@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backups: a copy of one durable moment in another database or schema, made while the owner goes on.
+// Backups: a copy of one durable state in another database or schema, made while the owner stays in use.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace pawl::postgres {
 namespace {
 
-/// The tables that are copied as they are, with the rows that count.
+/// The tables that are copied unchanged, with a condition for their rows.
 constexpr auto kTables = std::to_array<std::pair<const char*, const char*>>({
     {"machines", ""},
     {"heads", ""},
@@ -18,7 +18,7 @@ constexpr auto kTables = std::to_array<std::pair<const char*, const char*>>({
     {"log", " WHERE seq > (SELECT value::bigint FROM {s}.pawl_meta WHERE name = 'horizon')"},
 });
 
-/// Both ends of a backup.
+/// Source and target of a backup.
 class Backup {
  public:
   Backup(Connection& from, const Names& source, Connection& to, const Names& target)
@@ -86,7 +86,7 @@ Result<void> PostgresStore::backup(const std::string& path, const std::function<
   PAWL_TRY(const auto version, stored_version(target, names));
   if (version != 0) {
     return fail(Code::invalid_argument,
-                fmt::format("the target {} of a backup must not hold a store yet", address.shown()));
+                fmt::format("the target {} of a backup must not contain a store", address.shown()));
   }
   PAWL_TRY(const auto source, Reader::open(options_, address_, names_));
   auto& db = source->database();
@@ -94,7 +94,7 @@ Result<void> PostgresStore::backup(const std::string& path, const std::function<
   PAWL_CHECK(db.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"));
   auto done = Backup(db, names_, target, names).run(progress);
   if (done) return {};
-  // Half a copy must not be taken for a store.
+  // An incomplete copy must not be mistaken for a store.
   target.roll_back();
   if (!target.lost()) static_cast<void>(target.run(names("DROP SCHEMA {s} CASCADE")));
   return done;

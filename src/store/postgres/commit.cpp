@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The writer's third part: sending a batch until it is durable, finding out what became of one whose answer
-// was lost, and how a batch ends, well or badly.
+// The third part of the writer: sending a batch until it is durable, resolving a batch whose answer was lost,
+// and how a batch ends.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace pawl::postgres {
 namespace {
 
-/// A key that was cut away with its entry cannot be found again; the id takes its place.
+/// A key that was removed with its entry is lost; the id replaces it.
 constexpr const char* kRebuildHead =
     "INSERT INTO {s}.heads(id, machine, key, partition, generation, version, seq, state, created_at, at, "
     "finished_seq, has_extra) SELECT l.id, l.machine, CASE WHEN b.seq IS NULL THEN replace(l.id::text, '-', "
@@ -27,12 +27,12 @@ constexpr const char* kRebuildHead =
 Result<void> Writer::commit() {
   PAWL_CHECK(status_.writable());
   if (!in_batch_) return {};
-  if (auto done = commit_until_known(); !done) return fail(gave_up(std::move(done).error()));
+  if (auto done = commit_until_known(); !done) return fail(drop_batch(std::move(done).error()));
   finish_batch();
   return {};
 }
 
-/// Sends the batch until it is durable, or certainly is not and cannot be.
+/// Sends the batch until it is durable, or certainly is not and cannot become durable.
 Result<void> Writer::commit_until_known() {
   Backoff backoff(options_.patience);
   while (true) {
@@ -49,7 +49,7 @@ Result<void> Writer::commit_until_known() {
       db_.roll_back();
       if (cause->code() != Code::rolled_back && !db_.lost()) return fail(*std::move(cause));
     }
-    // What application SQL has read may have changed; only its caller can decide to run it again.
+    // Rows that application SQL has read may have changed; only the caller can decide to run it again.
     if (ran_sql_ || !backoff.again()) return fail(*std::move(cause));
   }
 }
@@ -75,13 +75,13 @@ Result<void> Writer::reconnect() {
   }
 }
 
-/// After a lost answer: raises the own epoch, which waits for or ends whatever the old connection had begun,
-/// and then looks whether the batch is there. Returns whether it is.
+/// After a lost answer: raises this owner's epoch, which waits for the transaction of the old connection or
+/// ends it, then checks whether the batch is durable and returns that.
 Result<bool> Writer::resolve() {
   Backoff backoff(options_.patience);
   while (true) {
     auto done = db_.lost() ? reconnect() : Result<void>{};
-    if (done) done = ownership_.claim_again(db_, facts_);
+    if (done) done = ownership_.reclaim(db_, facts_);
     const bool fenced = !done && done.error().code() == Code::store_fenced;
     if (done || fenced) {
       status_.set_epoch(ownership_.epoch());
@@ -127,7 +127,7 @@ void Writer::finish_batch() {
   partitions_end_ = std::max(partitions_end_, new_partitions_end_);
   if (batch_last_ != 0) {
     status_.committed(batch_last_, batch_at_);
-    keeper_.committed(batch_last_);
+    listener_.committed(batch_last_);
   }
   forget_batch();
 }
@@ -158,8 +158,8 @@ void Writer::discard() {
   forget_batch();
 }
 
-/// The open batch is gone; says what that means for the store.
-Error Writer::gave_up(Error error) {
+/// Drops the open batch after an error; poisons the store if the error requires it.
+Error Writer::drop_batch(Error error) {
   db_.roll_back();
   forget_batch();
   const bool goes_on = error.code() == Code::disk_full || error.code() == Code::rolled_back;
@@ -167,8 +167,8 @@ Error Writer::gave_up(Error error) {
   return error;
 }
 
-/// The same where COMMIT had not been sent: a lost connection has taken the batch with it for certain, and a
-/// new one is all that is needed.
+/// Drops the open batch if COMMIT was not sent: after a lost connection the batch is certainly not durable,
+/// and a new connection suffices.
 Error Writer::lost(Error error) {
   if (db_.lost()) {
     if (auto found = resolve(); found) {
@@ -177,7 +177,7 @@ Error Writer::lost(Error error) {
       error = std::move(found).error();
     }
   }
-  return gave_up(std::move(error));
+  return drop_batch(std::move(error));
 }
 
 Result<void> Writer::begin_between() {
@@ -199,12 +199,12 @@ Result<void> Writer::end_between() {
     finish_batch();
     return {};
   }
-  if (!done && !db_.lost()) return fail(gave_up(std::move(done).error()));
+  if (!done && !db_.lost()) return fail(drop_batch(std::move(done).error()));
   auto found = resolve();
-  if (!found) return fail(gave_up(std::move(found).error()));
+  if (!found) return fail(drop_batch(std::move(found).error()));
   if (!*found) {
     return fail(
-        gave_up(Error(Code::rolled_back, "the connection was lost before the transaction was committed")));
+        drop_batch(Error(Code::rolled_back, "the connection was lost before the transaction was committed")));
   }
   finish_batch();
   return {};
@@ -213,7 +213,7 @@ Result<void> Writer::end_between() {
 Result<void> Writer::rebuild_heads(std::span<const MissingHead> missing) {
   PAWL_CHECK(status_.writable());
   if (in_batch_) return fail(Code::invalid_argument, "a batch is open; commit or discard it first");
-  // Not `between_batches`: heads that are to be updated and do not exist are what this is about.
+  // Not `between_batches`, which would fail on the missing heads.
   begin();
   queue_begin();
   queue_batch_number();

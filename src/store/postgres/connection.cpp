@@ -18,11 +18,11 @@
 namespace pawl::postgres {
 namespace {
 
-/// A refusal of the fence; see schema.cpp.
+/// The SQLSTATE with which the fence refuses; see schema.cpp.
 constexpr std::string_view kFenced = "PAWL1";
 
-/// What the server's code means for us. Everything that only says "not now" is `rolled_back`: the statement
-/// certainly had no effect and may be tried again.
+/// Maps a SQLSTATE. Temporary failures become `rolled_back`: the statement certainly had no effect and may be
+/// retried.
 Code code_of(std::string_view state) {
   if (state == kFenced) return Code::store_fenced;
   if (state == "53100") return Code::disk_full;
@@ -37,9 +37,9 @@ std::string first_line(const char* text) {
   return line;
 }
 
-void hear_notice(void* unreplicated, const PGresult* notice) {
-  // The message is translated, the function's name is not. The transaction is durable on this server but may
-  // be missing on its standby.
+void on_notice(void* unreplicated, const PGresult* notice) {
+  // The message is localized, the name of the function is not. The transaction is durable on this server but
+  // may be missing on its standby.
   const char* function = PQresultErrorField(notice, PG_DIAG_SOURCE_FUNCTION);
   if (function != nullptr && std::string_view(function) == "SyncRepWaitForLSN") {
     *static_cast<bool*>(unreplicated) = true;
@@ -142,7 +142,7 @@ Result<Connection> Connection::open(const Address& address, ConnectionOptions op
     const auto said = address.redact(first_line(PQerrorMessage(made.get())));
     return fail(Code::store_io, fmt::format("connecting to {}: {}", address.shown(), said));
   }
-  PQsetNoticeReceiver(made.get(), &hear_notice, made.unreplicated_.get());
+  PQsetNoticeReceiver(made.get(), &on_notice, made.unreplicated_.get());
   PQsetnonblocking(made.get(), 1);
   PAWL_CHECK(made.pipeline(true));
   if (options.read_only) made.queue("SET default_transaction_read_only = on");
@@ -221,7 +221,7 @@ bool Connection::wait_for_socket() {
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(deadline_ - std::chrono::steady_clock::now());
     if (left.count() <= 0) return false;
-    // The second one is left out where its number is negative.
+    // poll() ignores a negative descriptor.
     std::array<pollfd, 2> waits{
         {{.fd = PQsocket(get()),
           .events = static_cast<short>(POLLIN | (unsent > 0 ? POLLOUT : 0)),
@@ -238,7 +238,7 @@ bool Connection::wait_for_socket() {
 
 Result<PGresult*> Connection::next_result() {
   while (PQisBusy(get()) != 0) {
-    // What had arrived before the connection broke is still handed out.
+    // Results that arrived before the connection was lost are still returned.
     if (wait_for_socket() || PQisBusy(get()) == 0) continue;
     if (streaming_ != nullptr) {
       if (auto goes_on = streaming_->watch.check(); !goes_on) {
@@ -259,7 +259,7 @@ Result<std::vector<Rows>> Connection::sync() {
 Result<void> Connection::stream(const QueryWatch& watch,
                                 const std::function<Result<void>(const Rows&)>& row) {
   const int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (wake < 0) return fail(Code::store_io, "the system gives no eventfd");
+  if (wake < 0) return fail(Code::store_io, "cannot create an eventfd");
   const Streaming streaming{watch, row, wake};
   Result<std::vector<Rows>> rest;
   {
@@ -285,11 +285,11 @@ Result<std::vector<Rows>> Connection::results() {
   std::size_t position = 0;
   int silences = 0;
   while (true) {
-    // Has no effect but where the results of a statement begin.
+    // Has an effect only before the first result of a statement.
     if (streaming_ != nullptr) PQsetSingleRowMode(get());
     PAWL_TRY(auto* raw, next_result());
     if (raw == nullptr) {
-      // One ends each statement's results; two together are the end of a connection.
+      // A null ends the results of a statement; two in a row mean that the connection has ended.
       if (++silences > 1) return fail(lost_error("waiting for PostgreSQL"));
       ++position;
       continue;
@@ -316,7 +316,7 @@ Result<std::vector<Rows>> Connection::results() {
     }
   }
   if (!first) return rows;
-  // Nobody knows which of them were prepared before the error; the next use takes another name.
+  // Which of them were prepared before the error is unknown; the next use takes another name.
   for (const auto& sql : new_kept) kept_.erase(sql);
   partial_ = std::move(rows);
   return fail(*std::move(first));
@@ -338,7 +338,7 @@ Result<void> Connection::end_statements_on_close() {
 void Connection::roll_back() {
   if (lost_ || !connection_) return;
   if (copying()) abandon_copy_in();
-  // What was queued and never sent goes first; its outcome no longer matters.
+  // Send the queue first; its outcome no longer matters.
   if (!prepares_.empty()) static_cast<void>(sync());
   if (lost_ || !in_transaction()) return;
   if (auto done = run("ROLLBACK"); !done) lost_ = true;

@@ -8,10 +8,10 @@
 ///     db.queue("BEGIN");
 ///     db.queue("SELECT epoch FROM pawl.shards WHERE shard = $1", Params().int4(0));
 ///     db.queue("COMMIT");
-///     PAWL_TRY(const auto results, db.sync());        // one round trip; the first error, if there is one
+///     PAWL_TRY(const auto results, db.sync());        // one round trip; the first error, if any
 ///     results[1].integer(0, 0);
 ///
-/// Not thread-safe: one thread uses a connection at a time.
+/// Not thread-safe.
 
 #include <libpq-fe.h>
 
@@ -34,10 +34,10 @@
 
 namespace pawl::postgres {
 
-/// How values travel.
+/// Format of values.
 enum class Format : std::uint8_t { text = 0, binary = 1 };
 
-/// Parameters of one statement, in binary form unless noted. A value.
+/// Parameters of one statement, in binary format unless noted otherwise. A value.
 class Params {
  public:
   Params& int4(std::int64_t value);
@@ -46,10 +46,10 @@ class Params {
   Params& uuid(std::span<const std::uint8_t> bytes);
   Params& text(std::string_view text);
   Params& bytea(std::string_view bytes);
-  /// A text whose type the server finds out from where it stands.
+  /// A text whose type the server infers from its context.
   Params& inferred(std::string_view text);
   Params& null();
-  /// A value of this type as the caller made it; borrowed until it has been queued.
+  /// A value of this type in the caller's encoding; borrowed until it is queued.
   Params& borrow(std::uint32_t type, std::string_view bytes);
 
   std::size_t size() const { return types_.size(); }
@@ -70,7 +70,7 @@ class Params {
   std::vector<Value> values_;
 };
 
-/// The rows that one statement returned, in binary form unless the statement was queued for text.
+/// The rows that one statement returned, in binary format unless the statement was queued for text.
 class Rows {
  public:
   explicit Rows(PGresult* result) : result_(result) {}
@@ -82,11 +82,11 @@ class Rows {
   std::int64_t integer(int row, int column) const;
   bool boolean(int row, int column) const { return integer(row, column) != 0; }
   Time time(int row, int column) const { return Time(Duration(integer(row, column))); }
-  /// With escapes resolved; empty for NULL.
+  /// With escapes decoded; empty for NULL.
   std::string text(int row, int column) const;
   Result<InstanceId> id(int row, int column) const;
   Oid type(int column) const { return PQftype(result_.get(), column); }
-  /// Rows that the statement changed.
+  /// Number of rows that the statement changed.
   std::int64_t affected() const;
 
  private:
@@ -96,7 +96,7 @@ class Rows {
   std::unique_ptr<PGresult, Clear> result_;
 };
 
-/// Fields of one row of a COPY in binary form.
+/// Fields of one row of a COPY in binary format.
 class CopiedRow {
  public:
   explicit CopiedRow(std::vector<std::string_view>& fields) : fields_(fields) {}
@@ -112,7 +112,7 @@ class CopiedRow {
 };
 
 struct ConnectionOptions {
-  Duration patience = std::chrono::seconds(30);  ///< how long one answer may take
+  Duration patience = std::chrono::seconds(30);  ///< limit for the wait for one answer
   bool read_only = false;
 };
 
@@ -120,74 +120,73 @@ class Connection {
  public:
   Connection() = default;
 
-  /// Errors: `store_io`, with the server's or libpq's words.
+  /// Error: `store_io`, with the message of the server or of libpq.
   static Result<Connection> open(const Address& address, ConnectionOptions options);
 
   explicit operator bool() const { return connection_ != nullptr; }
   void close() { connection_.reset(); }
-  /// Whether the connection is gone: then nobody knows what became of what was sent last.
+  /// Whether the connection was lost: then the outcome of the last statements is unknown.
   bool lost() const { return lost_; }
   bool in_transaction() const { return PQtransactionStatus(get()) > PQTRANS_ACTIVE; }
   int socket() const { return PQsocket(get()); }
   int backend() const { return PQbackendPID(get()); }
   PGconn* get() const { return connection_.get(); }
 
-  /// Queues a statement. One that is used often is prepared at its first use and kept.
+  /// Queues a statement. `queue_kept` prepares it at its first use and keeps it, for frequent statements.
   void queue(const std::string& sql, const Params& params = {});
   void queue_kept(const std::string& sql, const Params& params = {});
-  /// For application statements: prepares the unnamed statement, then runs it as often as needed.
+  /// For application statements: prepares the unnamed statement; `queue_again` runs it with other parameters.
   void queue_unnamed(const std::string& sql, const Params& params);
   void queue_again(const Params& params, Format format = Format::binary);
-  /// How many messages, and how many results, the queue stands for so far.
+  /// Number of queued messages, and of results that they will have.
   std::size_t queued() const { return prepares_.size(); }
   std::size_t queued_results() const {
     return static_cast<std::size_t>(std::ranges::count(prepares_, false));
   }
-  /// Sends what is queued and returns one result per statement. After an error the transaction, if one is
-  /// open, must be rolled back; `failed_at` is the statement's position.
+  /// Sends the queue and returns one result per statement. After an error an open transaction must be rolled
+  /// back; `failed_at` is the position of the failed statement.
   Result<std::vector<Rows>> sync();
-  /// The same, but passes each row to `row` when it arrives. If the watch or `row` returns an error, the
-  /// connection counts as lost; closing it ends the statement (`end_statements_on_close`).
+  /// Sends the queue and passes each row to `row` when it arrives. If the watch or `row` returns an error,
+  /// the connection counts as lost; closing it ends the statement (`end_statements_on_close`).
   Result<void> stream(const QueryWatch& watch, const std::function<Result<void>(const Rows&)>& row);
-  /// After an error of `sync`: the results of the statements before the one that failed.
+  /// After an error of `sync`: the results of the statements before the failed one.
   std::vector<Rows> take_partial() { return std::move(partial_); }
   std::size_t failed_at() const { return failed_at_; }
-  /// One statement by itself, or the last result of several.
+  /// Runs one statement; returns the last result of the queue.
   Result<Rows> run(const std::string& sql, const Params& params = {});
   /// Asks the server to notice by itself, within a second, that the connection was closed while a statement
   /// runs, and to end the statement. PQcancel would need a second connection, and waits for it without a
   /// limit. Not for commits: the server would also stop waiting for its standby. Errors: `store_io` if the
   /// connection was lost; a server that cannot do it (on Windows) finishes the statement instead.
   Result<void> end_statements_on_close();
-  /// Ends the open transaction, if there is one; where that fails the connection counts as lost.
+  /// Rolls back the open transaction, if any; if that fails, the connection counts as lost.
   void roll_back();
 
-  /// A script of several statements without parameters or results.
+  /// Runs a script of several statements without parameters and results.
   Result<void> run_script(const std::string& sql);
-  /// Reads `sql` (a SELECT) row by row; constant memory however many there are.
+  /// Reads the rows of `sql` (a SELECT) one by one, in constant memory.
   Result<void> copy_out(const std::string& sql, const std::function<Result<void>(const CopiedRow&)>& row);
-  /// The same without looking into the rows, and the other way round; for backups.
+  /// Copies rows without decoding them, out and in; for backups.
   Result<void> copy_raw(const std::string& sql, const std::function<Result<void>(std::string_view)>& part);
   Result<void> begin_copy_in(const std::string& sql);
   Result<void> copy_in(std::string_view part);
-  /// Tells what failed first since the beginning; nothing but `roll_back` may be called before it. Returns
-  /// how many rows the server says it has taken.
+  /// Ends the COPY. Returns the first error since its beginning, or the number of rows that the server
+  /// reports. Until then only `roll_back` may be called.
   Result<std::int64_t> end_copy_in();
 
-  /// Begins without waiting for the server: sends statements of which the last one is a COPY FROM STDIN.
+  /// Starts a COPY without waiting for the server: sends statements, the last of which is a COPY FROM STDIN.
   void start_copy_in(const std::string& script);
-  /// Whether the server takes rows by now. Does not wait; what has failed is told at the end.
+  /// Whether the server is ready for rows. Does not block; a failure is reported at the end of the COPY.
   bool takes_rows();
-  /// The same, and waits for it.
+  /// Blocks until the server is ready for rows.
   Result<void> wait_until_it_takes_rows();
-  /// Whether a COPY was started and not ended.
+  /// Whether a COPY is in progress.
   bool copying() const { return copy_in_ != CopyIn::none; }
 
-  /// Whether a commit since the last call was not confirmed by the synchronous standby, because somebody
-  /// cancelled the wait.
+  /// Whether since the last call the wait of a commit for the synchronous standby was cancelled.
   bool take_unreplicated() { return std::exchange(*unreplicated_, false); }
 
-  /// Where `to_error` looks for what SQLSTATE a failure had; empty where there was none.
+  /// The SQLSTATE of an error; empty if it has none.
   static std::string_view sqlstate(const Error& error) { return error.field("sqlstate"); }
 
  private:
@@ -198,9 +197,9 @@ class Connection {
   Error to_error(const PGresult* result, std::string_view doing);
   Error lost_error(std::string_view doing);
   Result<std::vector<Rows>> results();
-  /// Waits for the socket, and sends what is left to send. False: no answer in time, or an error.
+  /// Waits for the socket and sends unsent data. Returns false on a timeout or an error.
   bool wait_for_socket();
-  /// The next result, once it is there; null at the end of a statement's results.
+  /// Waits for the next result; null at the end of a statement's results.
   Result<PGresult*> next_result();
   Result<void> pipeline(bool on);
   Result<void> expect(ExecStatusType status, std::string_view doing);
@@ -209,7 +208,7 @@ class Connection {
   Result<void> copy_begun(PGresult* raw);
   void abandon_copy_in();
 
-  /// What `stream` was given.
+  /// The arguments of `stream`.
   struct Streaming {
     const QueryWatch& watch;
     const std::function<Result<void>(const Rows&)>& row;
@@ -221,14 +220,14 @@ class Connection {
   const Address* address_ = nullptr;
   ConnectionOptions options_;
   std::unordered_map<std::string, std::string> kept_;  ///< statement to name
-  std::vector<std::string> new_kept_;                  ///< queued to be prepared, not confirmed yet
+  std::vector<std::string> new_kept_;                  ///< queued for preparation, not confirmed yet
   int names_given_ = 0;
-  std::vector<bool> prepares_;  ///< per queued message: it is a preparation, its result of no interest
+  std::vector<bool> prepares_;  ///< per queued message: whether it is a preparation, whose result is skipped
   std::string current_;         ///< name of the statement that `queue_again` runs
   std::size_t failed_at_ = 0;
   std::vector<Rows> partial_;
   CopyIn copy_in_ = CopyIn::none;
-  std::optional<Error> copy_error_;  ///< what has failed
+  std::optional<Error> copy_error_;  ///< the first failure
   bool lost_ = false;
   bool send_failed_ = false;
   const Streaming* streaming_ = nullptr;  ///< while `stream` runs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of rows. COPY is not possible in pipeline mode, so that is left for its duration.
+// Streams of rows. COPY is not possible in pipeline mode, so the connection leaves it meanwhile.
 #include <fmt/format.h>
 
 #include <optional>
@@ -13,15 +13,15 @@ namespace {
 constexpr std::size_t kSignature = 11;
 constexpr std::string_view kWriting = "writing to PostgreSQL";
 
-/// Takes `count` bytes off the front; an error where there are fewer.
+/// Removes `count` bytes from the front; an error if there are fewer.
 Result<std::string_view> take(std::string_view& bytes, std::size_t count) {
-  if (bytes.size() < count) return fail(Code::store_corrupt, "a row that PostgreSQL copied out breaks off");
+  if (bytes.size() < count) return fail(Code::store_corrupt, "a row of PostgreSQL's COPY is incomplete");
   const auto taken = bytes.substr(0, count);
   bytes.remove_prefix(count);
   return taken;
 }
 
-/// Takes the messages of a binary COPY apart into rows.
+/// Splits the messages of a binary COPY into rows.
 class CopyParser {
  public:
   explicit CopyParser(const std::function<Result<void>(const CopiedRow&)>& row) : row_(row) {}
@@ -73,7 +73,7 @@ Result<void> Connection::expect(ExecStatusType status, std::string_view doing) {
   return fail(to_error(raw, doing));
 }
 
-/// Reads what is left of the statement and goes back to pipeline mode.
+/// Reads the remaining results of the statement and returns to pipeline mode.
 Result<std::int64_t> Connection::finish_copy(std::string_view doing) {
   std::optional<Error> first;
   std::int64_t copied = 0;
@@ -143,7 +143,7 @@ void Connection::start_copy_in(const std::string& script) {
   copy_error_ = std::move(sent).error();
 }
 
-/// One result of the statements before the COPY, or its own.
+/// Handles a result of the statements before the COPY, or of the COPY.
 Result<void> Connection::copy_begun(PGresult* raw) {
   if (raw == nullptr) return fail(lost_error(kWriting));
   const Rows result(raw);
@@ -154,7 +154,7 @@ Result<void> Connection::copy_begun(PGresult* raw) {
     return {};
   }
   auto error = to_error(raw, kWriting);
-  // The first error says what was wrong; a second one only that it was.
+  // The first error has the cause; later ones are consequences.
   if (!lost_) static_cast<void>(finish_copy(kWriting));
   return fail(std::move(error));
 }
@@ -190,7 +190,7 @@ Result<void> Connection::wait_until_it_takes_rows() {
 }
 
 void Connection::abandon_copy_in() {
-  // The server answers with an error, as it should; where the connection is gone, `lost` tells.
+  // The server answers with an error, as intended; `lost` reports a lost connection.
   if (wait_until_it_takes_rows() && PQputCopyEnd(get(), "given up") == 1)
     static_cast<void>(finish_copy(kWriting));
   copy_in_ = CopyIn::none;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading everything: the heads brought up to date by the log after their mark, and the integrity check.
+// Reading everything: the stored heads combined with the log after their mark, and the integrity check.
 #include <fmt/format.h>
 
 #include "store/log_check.hpp"

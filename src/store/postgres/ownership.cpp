@@ -19,7 +19,7 @@ std::string host_name() {
   return name.data();
 }
 
-/// Microseconds of a clock that does not stop while the machine is suspended.
+/// Microseconds of a clock that includes suspended time.
 std::int64_t boot_time() {
   timespec now{};
   clock_gettime(CLOCK_BOOTTIME, &now);
@@ -29,19 +29,19 @@ std::int64_t boot_time() {
 Error locked(const std::string& pid, const std::string& host, const std::string& since, Duration left) {
   return Error(
       Code::store_locked,
-      fmt::format("process {} on {} owns the store since {}; its lease ends in {} unless it prolongs it. "
+      fmt::format("process {} on {} owns the store since {}; its lease ends in {} unless it is renewed. "
                   "Stop it, or take the store over explicitly",
                   pid, host, since, to_string(left)),
       {{"pid", pid}, {"host", host}, {"since", since}, {"lease_left", to_string(left)}});
 }
 
-// Where in its cluster a store is: a copy of the database has another number, a restored table has, too.
+// Identifies the place of a store in its cluster: a copied database or a restored table has another one.
 #define PAWL_PG_PLACE                                                                 \
   "(SELECT oid FROM pg_database WHERE datname = current_database())::text || '/' || " \
   "'{s}.pawl_meta'::regclass::oid::text"
 
-/// Where the store was not written here before. A value that is empty or missing says nothing: the store is
-/// new, or was moved here.
+/// Condition: the store was written elsewhere before. An empty or missing value means that the store is new
+/// or was moved here.
 constexpr const char* kRenewIncarnation =
     "UPDATE {s}.pawl_meta SET value = $1 WHERE name = 'incarnation' AND EXISTS(SELECT 1 FROM {s}.pawl_meta "
     "WHERE name = 'system' AND value NOT IN ('', $2) OR name = 'place' AND value <> " PAWL_PG_PLACE ")";
@@ -51,7 +51,7 @@ constexpr const char* kNotePlace = "INSERT INTO {s}.pawl_meta VALUES('place', " 
 }  // namespace
 
 Ownership::Ownership(const PostgresOptions& options, const Names& names)
-    : options_(options), names_(names), me_(make_incarnation()), host_(host_name()) {}
+    : options_(options), names_(names), owner_id_(make_incarnation()), host_(host_name()) {}
 
 Result<Ownership::Holder> Ownership::holder(Connection& db) {
   PAWL_TRY(
@@ -64,7 +64,7 @@ Result<Ownership::Holder> Ownership::holder(Connection& db) {
                     "clock_timestamp()) * 1000000)::bigint ELSE 0 END FROM {s}.leases l WHERE shard = 0")));
   if (row.count() != 1) return fail(Code::store_corrupt, "the table 'leases' has no row for shard 0");
   return Holder{.epoch = row.integer(0, 0),
-                .mine = row.text(0, 1) == me_,
+                .mine = row.text(0, 1) == owner_id_,
                 .alive = row.boolean(0, 2),
                 .connected = row.boolean(0, 6),
                 .pid = std::to_string(row.integer(0, 3)),
@@ -74,7 +74,7 @@ Result<Ownership::Holder> Ownership::holder(Connection& db) {
 }
 
 void Ownership::end_backend(Connection& db, std::int64_t epoch) {
-  // Where the role may not do this, the server itself ends a transaction that idles, and raising waits for
+  // If the role may not do this, the server itself ends an idle transaction, and raising the epoch waits for
   // it. The lease of a copy still names the backend of the original, which is in another database.
   static_cast<void>(
       db.run(names_("SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a JOIN {s}.leases l ON a.pid = "
@@ -88,7 +88,7 @@ Result<bool> Ownership::raise(Connection& db, const Holder& seen, bool force, co
   const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(options_.patience).count();
   db.queue("BEGIN ISOLATION LEVEL READ COMMITTED");
   db.queue(fmt::format("SET LOCAL lock_timeout = {}", std::max<std::int64_t>(milliseconds, 1)));
-  // Waits for every transaction of the last owner that holds the row; none of them can commit afterwards.
+  // Waits for every transaction of the last owner that holds the row; later ones cannot commit.
   db.queue(names_("UPDATE {s}.shards SET epoch = epoch + 1 WHERE shard = 0 AND epoch = $1 RETURNING epoch"),
            Params().int8(seen.epoch));
   db.queue(
@@ -101,12 +101,12 @@ Result<bool> Ownership::raise(Connection& db, const Holder& seen, bool force, co
           "clock_timestamp())"),
       Params()
           .int8(seen.epoch)
-          .text(me_)
+          .text(owner_id_)
           .int8(options_.lease.count())
           .int4(getpid())
           .text(host_)
           .int4(force ? 1 : 0));
-  // A copy is another incarnation, for which cursors of the original mean nothing.
+  // A copy is another incarnation, for which cursors of the original are invalid.
   db.queue(names_(kRenewIncarnation), Params().text(make_incarnation()).text(facts.system));
   db.queue(names_(kNotePlace));
   queue_meta(db, names_, "system", facts.system);
@@ -123,18 +123,18 @@ Result<bool> Ownership::raise(Connection& db, const Holder& seen, bool force, co
     return false;
   }
   PAWL_CHECK(db.run("COMMIT"));
-  // A commit that its standby has not confirmed proves nothing; the next one stands behind it.
+  // A commit that its standby has not confirmed proves nothing; the next commit waits for both.
   if (db.take_unreplicated()) return false;
   timeline_.store(facts.timeline, std::memory_order_release);
   epoch_.store(seen.epoch + 1, std::memory_order_release);
-  // A tenth is kept back for clocks that do not run equally fast.
+  // Subtract a tenth for clocks that run at different speeds.
   valid_until_.store(begun + options_.lease.count() * 9 / 10, std::memory_order_release);
   return true;
 }
 
 Result<void> Ownership::claim(Connection& db, const ServerFacts& facts) {
   const std::scoped_lock lock(mutex_);
-  // The lease of an owner that died runs out within its length; more would be somebody who comes and goes.
+  // The lease of a dead owner expires within its duration; after that, other owners have come and gone.
   Backoff backoff(options_.lease + std::chrono::seconds(1));
   while (true) {
     PAWL_TRY(const auto seen, holder(db));
@@ -150,7 +150,7 @@ Result<void> Ownership::claim(Connection& db, const ServerFacts& facts) {
   }
 }
 
-Result<void> Ownership::claim_again(Connection& db, const ServerFacts& facts) {
+Result<void> Ownership::reclaim(Connection& db, const ServerFacts& facts) {
   const std::scoped_lock lock(mutex_);
   Backoff backoff(options_.patience);
   while (true) {
@@ -164,7 +164,7 @@ Result<void> Ownership::claim_again(Connection& db, const ServerFacts& facts) {
     end_backend(db, seen.epoch);
     PAWL_TRY(const bool raised, raise(db, seen, true, facts));
     if (raised) return {};
-    if (!backoff.again()) return fail(Code::store_io, "the own epoch could not be raised in time");
+    if (!backoff.again()) return fail(Code::store_io, "the epoch of this owner could not be raised in time");
   }
 }
 
@@ -190,17 +190,16 @@ Result<void> Ownership::renew(Connection& db) {
 void Ownership::release(Connection& db) {
   const std::scoped_lock lock(mutex_);
   valid_until_.store(0, std::memory_order_release);
-  // Where this fails the lease ends by itself.
+  // If this fails, the lease expires.
   static_cast<void>(db.run(names_("UPDATE {s}.leases SET until = '-infinity' WHERE shard = 0 AND epoch = $1"),
                            Params().int8(epoch())));
 }
 
-Result<void> Ownership::still() const {
+Result<void> Ownership::check() const {
   if (boot_time() < valid_until_.load(std::memory_order_acquire)) return {};
-  return fail(
-      Code::store_fenced,
-      "this owner's lease has run out and was not prolonged; another owner may have taken the store over",
-      {{"lease", "lapsed"}});
+  return fail(Code::store_fenced,
+              "this owner's lease has expired; another owner may have taken the store over",
+              {{"lease", "lapsed"}});
 }
 
 }  // namespace pawl::postgres

@@ -15,8 +15,8 @@ namespace {
 /// Connections of one kind.
 constexpr std::size_t kReaders = 4;
 
-/// Numbers left out after a failover: a standby that was not synchronous may lack the newest entries, whose
-/// numbers others have seen.
+/// Gap in the numbers after a failover: an asynchronous standby may lack the newest entries, whose numbers
+/// readers have seen.
 constexpr Seq kFailoverGap = Seq{1} << 20;
 
 }  // namespace
@@ -26,14 +26,14 @@ PostgresStore::PostgresStore(PostgresOptions options, Address address)
       address_(std::move(address)),
       names_(options_.schema),
       ownership_(options_, names_),
-      keeper_(options_, address_, names_, status_, ownership_),
-      writer_(options_, address_, names_, status_, ownership_, keeper_),
+      listener_(options_, address_, names_, status_, ownership_),
+      writer_(options_, address_, names_, status_, ownership_, listener_),
       lookups_(kReaders, [this] { return Reader::open(options_, address_, names_); }),
       ranges_(kReaders, [this] { return Reader::open(options_, address_, names_); }),
       queries_(kReaders, [this] { return Reader::open_for_queries(options_, address_, names_); }) {
   address_.set_default("connect_timeout", "10");
   address_.set_default("fallback_application_name", "pawl");
-  // A peer that vanished without a word is noticed by the kernel, not by a wait without end.
+  // The kernel detects a peer that has vanished; without these, a wait would never end.
   address_.set_default("tcp_user_timeout", "10000");
   address_.set_default("keepalives_idle", "10");
   address_.set_default("keepalives_interval", "3");
@@ -42,8 +42,8 @@ PostgresStore::PostgresStore(PostgresOptions options, Address address)
 }
 
 PostgresStore::~PostgresStore() {
-  keeper_.stop();
-  // What closing writes only saves the next opening some replaying; where it fails, the log still has it all.
+  listener_.stop();
+  // Closing only saves the next opening some replaying; if it fails, the log still has everything.
   static_cast<void>(writer_.close());
 }
 
@@ -103,14 +103,14 @@ Result<void> PostgresStore::open_owner() {
   info.weakened_guarantees = server.weakened_guarantees;
   status_.set(std::move(info));
   PAWL_CHECK(writer_.open(std::move(db), std::move(server), next, meta.flushed));
-  return keeper_.start();
+  return listener_.start();
 }
 
 Result<void> PostgresStore::open_reader() {
   PAWL_TRY(auto db, Connection::open(address_, {.patience = options_.patience, .read_only = true}));
   PAWL_TRY(const auto version, stored_version(db, names_));
   if (version == 0) {
-    return fail(Code::invalid_argument, fmt::format("the schema \"{}\" holds no store", names_.schema()));
+    return fail(Code::invalid_argument, fmt::format("the schema \"{}\" contains no store", names_.schema()));
   }
   PAWL_CHECK(migrate(db, names_, Create::no));
   PAWL_TRY(const auto meta, read_meta(db, names_));
@@ -121,11 +121,11 @@ Result<void> PostgresStore::open_reader() {
 
 Result<void> PostgresStore::still_owner() const {
   PAWL_CHECK(status_.usable());
-  return options_.read_only ? Result<void>{} : ownership_.still();
+  return options_.read_only ? Result<void>{} : ownership_.check();
 }
 
 Result<void> PostgresStore::load(const std::function<void(const StoredHead&)>& visit) {
-  // Not tried again: what has been visited cannot be taken back.
+  // Not retried: visited heads cannot be taken back.
   PAWL_CHECK(status_.usable());
   PAWL_TRY(auto reader, ranges_.lease());
   return reader->load(visit);
@@ -145,11 +145,11 @@ Result<std::vector<Entry>> PostgresStore::feed(Seq after, std::size_t limit) {
 }
 
 Result<bool> PostgresStore::wait(Seq after, Duration most) {
-  // Listening first, looking second: what is committed between the two is heard.
-  PAWL_CHECK(keeper_.start());
+  // Listen first, then read: a commit between the two is notified.
+  PAWL_CHECK(listener_.start());
   PAWL_TRY(const auto entries, feed(after, 1));
   if (!entries.empty()) return true;
-  return keeper_.wait(after, most);
+  return listener_.wait(after, most);
 }
 
 Result<std::optional<StoredRequest>> PostgresStore::find_request(const std::array<std::uint8_t, 16>& id) {
@@ -171,7 +171,7 @@ Result<Seq> PostgresStore::seq_before(Time time) {
 
 Result<StoreCheck> PostgresStore::check() {
   PAWL_CHECK(status_.usable());
-  // A connection of its own, because this takes long and the pool is small.
+  // Not from the pool: this takes long and the pool is small.
   PAWL_TRY(const auto reader, Reader::open(options_, address_, names_));
   return reader->check();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The PostgreSQL store: puts the parts together. `open_postgres` in store.hpp makes one.
+/// The PostgreSQL store, which combines the parts. `open_postgres` in store.hpp creates it.
 
 #include <memory>
 #include <optional>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "store/postgres/backoff.hpp"
-#include "store/postgres/keeper.hpp"
+#include "store/postgres/listener.hpp"
 #include "store/postgres/ownership.hpp"
 #include "store/postgres/reader.hpp"
 #include "store/postgres/schema.hpp"
@@ -21,7 +21,7 @@
 
 namespace pawl::postgres {
 
-/// Thread-safe as `Store` says.
+/// As thread-safe as `Store` requires.
 class PostgresStore final : public Store {
  public:
   PostgresStore(PostgresOptions options, Address address);
@@ -64,8 +64,8 @@ class PostgresStore final : public Store {
   Result<ServerFacts> checked_facts(Connection& db) const;
   Result<StoreInfo> facts(Connection& db, const Meta& meta) const;
   Result<void> drop_partitions(Seq horizon);
-  /// Runs `read` on a reading connection that `lease` gives; where that turns out to be gone, again on others
-  /// as long as the patience lasts.
+  /// Runs `read` on a reading connection that `lease` returns; if that connection is lost, retries on others
+  /// within `PostgresOptions::patience`.
   template <class Lease, class Read>
   auto reading_on(Lease lease, Read read) -> decltype(read(std::declval<Reader&>()));
   template <class Read>
@@ -78,10 +78,10 @@ class PostgresStore final : public Store {
   Names names_;
   Status status_;
   Ownership ownership_;
-  Keeper keeper_;
+  Listener listener_;
   Writer writer_;
   std::stop_source closing_;
-  // What takes long keeps no connection from what is short: the engine's lane waits for lookups.
+  // Long reads have their own connections: the engine's lane waits for lookups.
   ReaderPool<Reader> lookups_;
   ReaderPool<Reader> ranges_;
   ReaderPool<Reader> queries_;
@@ -89,8 +89,8 @@ class PostgresStore final : public Store {
 
 template <class Lease, class Read>
 auto PostgresStore::reading_on(Lease lease, Read read) -> decltype(read(std::declval<Reader&>())) {
-  // All idle connections may have died with the server, and the next one may be a while in coming; reading
-  // again changes nothing.
+  // All idle connections may have been lost with the server, and a new one may take a while. A read can be
+  // repeated safely.
   Backoff backoff(options_.patience);
   while (true) {
     PAWL_CHECK(status_.usable());

@@ -9,7 +9,7 @@
 namespace pawl::postgres {
 namespace {
 
-// One order of columns for entries of the log and for those that a head carries itself.
+// The same order of columns for entries in the log and for those that a head contains.
 #define PAWL_PG_COLUMNS                                                                                    \
   "seq, id, kind, machine, key, partition, version, generation, prev, state, schema, at, event, payload, " \
   "data, "                                                                                                 \
@@ -25,7 +25,7 @@ constexpr const char* kKept =
     "finished_seq IS NOT NULL FROM {s}.heads WHERE id = $1 AND seq = $2 AND kind IS NOT NULL";
 constexpr const char* kAfter = "SELECT " PAWL_PG_ENTRY " FROM {s}.log WHERE seq > $1 ORDER BY seq LIMIT $2";
 constexpr const char* kHorizon = "SELECT " PAWL_PG_HORIZON;
-/// Follows the links from the newest entry; one that points forward ends it, so that damage does not loop.
+/// Follows the links from the newest entry; stops at a link that points forward, so that damage cannot loop.
 constexpr const char* kChain =
     "WITH RECURSIVE chain AS (SELECT 1 AS depth, log.* FROM {s}.log WHERE seq = $1 AND seq > " PAWL_PG_HORIZON
     " UNION ALL SELECT chain.depth + 1, log.* FROM chain JOIN {s}.log ON log.seq = chain.prev WHERE "
@@ -45,7 +45,7 @@ Error broken_chain(const InstanceId& id, Seq seq, std::string_view what) {
                {{"id", id.to_string()}, {"seq", std::to_string(seq)}});
 }
 
-/// The row always has them, the entry itself only where it began a generation.
+/// The row always has them, the entry only if it began a generation.
 void clear_key(Entry& entry) {
   if (entry.kind == EntryKind::created) return;
   entry.key.clear();
@@ -70,7 +70,7 @@ Result<std::unique_ptr<Reader>> Reader::open_for_queries(const PostgresOptions& 
                                                          const Address& address, const Names& names) {
   PAWL_TRY(auto reader, open(options, address, names));
   PAWL_CHECK(reader->db_.end_statements_on_close());
-  // This process ends its queries itself; a little later the server does so for one that was stopped.
+  // This process ends its own queries; a little later the server ends those of a stopped process.
   const auto limit =
       std::min<Duration>(options.query_limits.timeout, std::chrono::hours(24)) + std::chrono::seconds(1);
   reader->db_.queue(
@@ -157,7 +157,7 @@ Result<std::vector<Entry>> Reader::history(const InstanceId& id, Seq head, Seq b
       if (facts[1].count() != 0) {
         PAWL_TRY(after, read_entry(facts[1], 0));
       }
-      // What lies behind the newest entry was never one of this instance; nothing is missing there.
+      // Beyond the newest entry this instance has no entries, so none is missing.
       if (after ? after->id != id : before > head) {
         return fail(Code::invalid_argument,
                     fmt::format("entry {} is not one of instance {}", before, id.to_string()),

@@ -21,18 +21,18 @@
 
 namespace pawl::postgres {
 
-/// One reading connection. One thread at a time.
+/// A reading connection. For one thread at a time.
 class Reader {
  public:
   explicit Reader(const Names& names) : names_(names), application_(names.schema()) {}
   static Result<std::unique_ptr<Reader>> open(const PostgresOptions& options, const Address& address,
                                               const Names& names);
-  /// For queries of the application: the server ends those that this process cannot end any more.
+  /// For queries of the application: the server ends those that this process can no longer end.
   static Result<std::unique_ptr<Reader>> open_for_queries(const PostgresOptions& options,
                                                           const Address& address, const Names& names);
 
   Connection& database() { return db_; }
-  /// One that failed in the middle of something is not used again.
+  /// False after a failure in the middle of a statement or transaction.
   bool reusable() const { return !db_.lost() && !db_.in_transaction(); }
 
   Result<std::optional<Entry>> head_entry(const InstanceId& id, Seq seq);
@@ -52,7 +52,7 @@ class Reader {
   Result<Entry> read_entry(const Rows& rows, int row);
   Result<std::vector<Entry>> read_entries(const Rows& rows);
   Result<std::string_view> machine_name(std::int64_t number);
-  /// Machines that came since are needed while a COPY runs, when nothing else can be asked.
+  /// Reads all names of machines, because during a COPY no query is possible.
   Result<void> find_machines();
   Result<void> load_in_transaction(const std::function<void(const StoredHead&)>& visit);
   Result<StoreCheck> check_in_transaction();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The request ids that the log holds, as far as an owner must know them: asking the database for each new
-/// one would cost a round trip. A fingerprint that is not here is certainly new.
+/// Fingerprints of the request ids in the log, because asking the database for each new id would cost a round
+/// trip. A fingerprint that is not here is certainly new.
 ///
 ///     if (requests.may_know(id)) …ask the database…
 ///     requests.add(id, seq);
@@ -20,7 +20,7 @@ namespace pawl::postgres {
 
 using RequestId = std::array<std::uint8_t, 16>;
 
-/// Used by the owner's thread. About 35 bytes per id.
+/// For the owner's thread. About 35 bytes per id.
 class Requests {
  public:
   bool may_know(const RequestId& id) const { return newest_.contains(fingerprint(id)); }
@@ -30,7 +30,7 @@ class Requests {
     order_.emplace_back(seq, fingerprint(id));
   }
 
-  /// The log has been cut up to here.
+  /// Removes requests whose entries were removed from the log.
   void cut(Seq horizon) {
     for (; !order_.empty() && order_.front().first <= horizon; order_.pop_front()) {
       const auto found = newest_.find(order_.front().second);
@@ -40,7 +40,7 @@ class Requests {
 
  private:
   static std::uint64_t fingerprint(const RequestId& id) {
-    // Callers choose ids; the two halves together spoil simple patterns.
+    // Callers choose ids; combining both halves breaks up simple patterns.
     std::array<std::uint64_t, 2> halves{};
     std::memcpy(halves.data(), id.data(), id.size());
     return (halves[0] ^ (halves[1] * 0x9e3779b97f4a7c15U)) * 0xff51afd7ed558ccdU;

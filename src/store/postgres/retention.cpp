@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Retention: moving the horizon, forgetting instances, and dropping the partitions of the log that
-// lie below it as a whole. Each call does a bounded part in a transaction of its own, so that batches never
-// wait long.
+// Retention: moving the horizon, forgetting instances, and dropping the partitions of the log that are
+// completely below it. Each call does a bounded part in its own transaction, so that batches never wait long.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,8 +18,8 @@ constexpr std::int64_t kRows = 5000;
 constexpr const char* kEndOfCut =
     "SELECT count(*), max(seq) FROM (SELECT seq FROM {s}.log WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT "
     "$3) cut";
-/// The newest entries below the cut move into their heads; the others stay where they are until their
-/// partition goes, and nobody reads them any more.
+/// Moves the newest entries below the cut into their heads; the others remain, unread, until their partition
+/// is dropped.
 constexpr const char* kCarry =
     "UPDATE {s}.heads h SET kind = l.kind, prev = l.prev, schema = l.schema, event = l.event, payload = "
     "l.payload, data = "
@@ -63,7 +62,7 @@ Result<void> PostgresStore::forget(std::span<const InstanceId> ids) {
   if (ids.empty()) return {};
   std::string list;
   for (const auto& id : ids) list += (list.empty() ? "" : ",") + id.to_string();
-  // Every head is written before, and the mark with them: opening replays no entry of a forgotten instance.
+  // Every head and the mark are written before: opening replays no entry of a forgotten instance.
   return writer_.between_batches([&]() -> Result<void> {
     writer_.database().queue(names_(kForget), Params().text(list));
     PAWL_CHECK(writer_.database().sync());
@@ -71,7 +70,7 @@ Result<void> PostgresStore::forget(std::span<const InstanceId> ids) {
   });
 }
 
-/// Drops what lies below the horizon as a whole. Somebody who reads the log for long keeps the lock away;
+/// Drops partitions that are completely below the horizon. A long read of the log holds a conflicting lock;
 /// then the next call tries again.
 Result<void> PostgresStore::drop_partitions(Seq horizon) {
   auto& db = writer_.database();
@@ -93,7 +92,7 @@ Result<void> PostgresStore::drop_partitions(Seq horizon) {
     auto dropped = db.sync();
     if (dropped) continue;
     db.roll_back();
-    // The horizon is durable already; a lost connection is noticed and mended by the next batch.
+    // The horizon is durable already; the next batch notices and replaces a lost connection.
     if (db.lost() || dropped.error().code() == Code::rolled_back) return {};
     return fail(std::move(dropped).error());
   }

@@ -149,8 +149,7 @@ Error newer(std::int64_t version, const Names& names) {
 }
 
 Result<void> create_schema(Connection& db, const Names& names, std::int64_t version) {
-  // CREATE SCHEMA needs a privilege even where the schema is there already; an administrator may have made
-  // it.
+  // CREATE SCHEMA needs a privilege even if the schema exists, for example created by an administrator.
   PAWL_TRY(const auto there,
            db.run("SELECT 1 FROM pg_namespace WHERE nspname = $1", Params().text(names.schema())));
   std::string script;
@@ -185,7 +184,7 @@ std::string Names::announcement(std::string_view text) const {
       channel(), text);
 }
 
-std::string Names::joining_the_audience() const {
+std::string Names::listener_lock() const {
   return fmt::format("SELECT pg_advisory_lock_shared(hashtextextended('{}', 1))", channel());
 }
 
@@ -229,7 +228,8 @@ Result<ServerFacts> server_facts(Connection& db) {
         "to a standby may lose the newest");
   } else if (facts.synchronous_commit == "local") {
     facts.weakened_guarantees.emplace_back(
-        "synchronous_commit = local: the synchronous standby is not waited for, a failover may lose the "
+        "synchronous_commit = local: commits do not wait for the synchronous standby, a failover may lose "
+        "the "
         "newest commits");
   }
   return facts;
@@ -251,10 +251,10 @@ Result<void> migrate(Connection& db, const Names& names, Create create) {
   if (seen > kSchemaVersion) return fail(newer(seen, names));
   if (seen == kSchemaVersion) return {};
   if (seen == 0 && create == Create::no) {
-    return fail(Code::invalid_argument, fmt::format("the schema \"{}\" holds no store", names.schema()));
+    return fail(Code::invalid_argument, fmt::format("the schema \"{}\" contains no store", names.schema()));
   }
   PAWL_CHECK(db.run("BEGIN"));
-  // Two programs that start at once: the second waits here and then finds everything done.
+  // If two programs start at once, the second waits here and then finds everything done.
   auto done = db.run("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
                      Params().text("pawl migrate " + names.schema()));
   Result<std::int64_t> version = seen;

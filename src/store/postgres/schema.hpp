@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What a Pawl schema in a PostgreSQL database looks like: its tables, by numbered migrations, and the table
-/// `pawl_meta`; and what the server must be like.
+/// The format of a Pawl schema in a PostgreSQL database: its tables, by numbered migrations, and the table
+/// `pawl_meta`; and the requirements for the server.
 ///
 ///     PAWL_CHECK(migrate(db, names, Create::yes));
 ///     PAWL_TRY(auto meta, read_meta(db, names));
 ///
-/// Not thread-safe; one connection is used by one thread at a time.
+/// Not thread-safe.
 
 #include <cstdint>
 #include <string>
@@ -22,39 +22,39 @@ namespace pawl::postgres {
 /// The newest schema this program writes.
 inline constexpr std::int64_t kSchemaVersion = 1;
 
-/// Puts the name of the schema into statements: "{s}.log" becomes "pawl.log".
+/// Inserts the name of the schema into statements: "{s}.log" becomes "pawl.log".
 class Names {
  public:
   explicit Names(std::string schema) : schema_(std::move(schema)) {}
   const std::string& schema() const { return schema_; }
   std::string operator()(std::string_view sql) const;
-  /// Where commits and owners are announced.
+  /// The channel on which commits and owners are announced.
   std::string channel() const { return "pawl_" + schema_; }
-  /// Announces what `text`, an SQL expression, says, unless nobody listens: who does shares a lock, and waits
-  /// for it until the transactions are over that found it free. An announcement wakes every process that
-  /// listens to anything in the database, the owner's among them, and costs more than the rest of a small
-  /// batch.
+  /// SQL that announces the value of `text`, an SQL expression, if there is a listener. Listeners hold a
+  /// shared lock, for which they wait until the transactions have ended that found it free. The check is
+  /// worthwhile because an announcement wakes every listening process of the database, including the owner,
+  /// and costs more than the rest of a small batch.
   std::string announcement(std::string_view text) const;
-  /// Takes that lock.
-  std::string joining_the_audience() const;
+  /// SQL that takes that lock.
+  std::string listener_lock() const;
 
  private:
   std::string schema_;
 };
 
-/// The content of `pawl_meta`.
+/// The contents of `pawl_meta`.
 struct Meta {
   std::int64_t schema = 0;
   std::string incarnation;
-  Seq high = 0;     ///< numbers up to this one have been given out, whatever the log holds
-  Seq flushed = 0;  ///< heads are true up to this entry; what follows is replayed from the log
+  Seq high = 0;     ///< numbers up to this one have been used, even if the log does not contain them
+  Seq flushed = 0;  ///< heads are up to date up to this entry; later entries are replayed from the log
   Seq horizon = 0;
   Time last_at{};
   std::string system;         ///< identifier of the database cluster that wrote it
   std::int64_t timeline = 0;  ///< highest seen of that cluster
 };
 
-/// What a server says of itself.
+/// Facts about the server.
 struct ServerFacts {
   std::string system;
   std::int64_t timeline = 0;
@@ -63,19 +63,19 @@ struct ServerFacts {
   std::vector<std::string> weakened_guarantees;  ///< sentences for `StoreInfo::weakened_guarantees`
 };
 
-/// Errors: `invalid_argument` where the server is too old or not UTF-8.
+/// Error: `invalid_argument` if the server is too old or the database is not UTF-8.
 Result<ServerFacts> server_facts(Connection& db);
 
 enum class Create : std::uint8_t { no, yes };
 
-/// Brings the schema to `kSchemaVersion` under an advisory lock. Errors: `store_newer`; `invalid_argument`
-/// where there is no store and none may be made.
+/// Migrates the schema to `kSchemaVersion` under an advisory lock. Errors: `store_newer`; `invalid_argument`
+/// if there is no store and `create` forbids to create one.
 Result<void> migrate(Connection& db, const Names& names, Create create);
-/// The version that is there; 0 where there is no store.
+/// The stored version; 0 if there is no store.
 Result<std::int64_t> stored_version(Connection& db, const Names& names);
 
 Result<Meta> read_meta(Connection& db, const Names& names);
-/// Queues setting one value.
+/// Queues a statement that sets one value.
 void queue_meta(Connection& db, const Names& names, std::string_view name, std::string_view value);
 inline void queue_meta(Connection& db, const Names& names, std::string_view name, std::int64_t value) {
   queue_meta(db, names, name, std::to_string(value));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The writer's second part: how a batch gets into its transaction and is committed, once.
+// The second part of the writer: how a batch gets into its transaction and is committed once.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace pawl::postgres {
 namespace {
 
-/// Rows of heads written with one batch at least.
+/// Minimum number of head rows written with one batch.
 constexpr std::size_t kSlice = 512;
 constexpr const char* kBeginBatch = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
@@ -46,7 +46,7 @@ constexpr const char* kUpdateHeads =
 
 }  // namespace
 
-/// A transaction begins, in which nothing is yet.
+/// Resets the state for a new, empty transaction.
 void Writer::begin_sending() {
   transaction_open_ = true;
   queued_parts_ = 0;
@@ -68,14 +68,14 @@ void Writer::queue_machines() {
   }
 }
 
-/// Statements that make the partitions which the batch needs.
+/// Statements that create the partitions that the batch needs.
 std::vector<std::string> Writer::new_partitions() {
   std::vector<std::string> statements;
   while (lacks_partition()) {
     const Seq from = std::max(new_partitions_end_, batch_first_);
     const Seq to = from + std::max<Seq>(options_.partition_entries, 1);
     const auto table = names_(fmt::format("{{s}}.log_p{}_{}", from, to));
-    // Attaching a table that is there already keeps readers going; PARTITION OF would lock them out.
+    // Attaching an existing table does not block readers; PARTITION OF would.
     statements.push_back(names_(fmt::format("CREATE TABLE {} (LIKE {{s}}.log INCLUDING ALL)", table)));
     statements.push_back(names_(fmt::format(
         "ALTER TABLE {{s}}.log ATTACH PARTITION {} FOR VALUES FROM ({}) TO ({})", table, from, to)));
@@ -97,11 +97,12 @@ void Writer::queue_log() {
 
 void Writer::stream() {
   full_.push_back(std::exchange(log_, {}));
-  // What waits for an answer goes first, and a partition is made between two COPYs; `commit` sees to both.
+  // Statements that wait for an answer go first, and partitions are created between COPYs; `commit` does
+  // both.
   if (ran_sql_ || db_.queued() != 0) return;
   if (db_.copying() && lacks_partition()) return;
   if (!db_.copying()) start_copy(!mixed_ && !copy_left_);
-  // What fails here is told when the COPY ends.
+  // A failure is reported when the COPY ends.
   if (db_.takes_rows()) static_cast<void>(copy_rows());
 }
 
@@ -114,7 +115,7 @@ void Writer::start_copy(bool may_commit) {
   }
   for (const auto& statement : new_partitions()) script += statement + ";";
   script += names_("COPY {s}.log FROM STDIN (FORMAT binary)");
-  // Who waits for entries waits for the first of these.
+  // The first entry of the batch is enough to wake waiting readers.
   if (copy_commits_)
     script += "; " + names_.announcement(fmt::format("'entries {}'", batch_first_)) + "; COMMIT";
   copy_headed_ = false;
@@ -126,7 +127,7 @@ bool Writer::only_entries() const {
   return !ran_sql_ && new_machines_.empty() && ephemerals_.empty() && heads_.slice(1).empty();
 }
 
-/// Makes the connection free for something else of the batch.
+/// Ends the COPY, so that the connection can send other statements of the batch.
 Result<void> Writer::leave_copy() {
   if (!db_.copying()) return {};
   if (!copy_commits_) return end_copy();
@@ -136,7 +137,7 @@ Result<void> Writer::leave_copy() {
   return {};
 }
 
-/// Where the server takes rows: all that have come together.
+/// Sends all collected entries if the server is ready for rows.
 Result<void> Writer::copy_rows() {
   if (!std::exchange(copy_headed_, true)) PAWL_CHECK(db_.copy_in(kCopyHeader));
   if (lacks_partition()) return {};
@@ -147,8 +148,8 @@ Result<void> Writer::copy_rows() {
   return {};
 }
 
-/// A difference between what was sent and what the server says it has stored. It may be committed already; it
-/// is never acknowledged.
+/// The server reports another number of stored entries than were sent. The batch may be committed already,
+/// but is never acknowledged.
 Result<void> Writer::check_stored(std::int64_t sent, std::int64_t stored) {
   if (sent == stored) return {};
   return fail(
@@ -167,7 +168,7 @@ Result<void> Writer::end_copy() {
   return check_stored(copied_, stored);
 }
 
-/// Everything that is not in the open transaction yet.
+/// Sends everything that is not in the open transaction yet.
 Result<void> Writer::copy_log() {
   if (lacks_partition() || (copy_commits_ && !only_entries())) PAWL_CHECK(leave_copy());
   if (!db_.copying()) {
@@ -223,7 +224,7 @@ void Writer::queue_slice(std::size_t most) {
   if (heads_.ends_round(most)) queue_meta(db_, names_, "flushed", heads_.round_mark());
 }
 
-/// A head that was to be updated and is not there.
+/// A head to be updated does not exist.
 Result<void> Writer::check_slice(const std::vector<Rows>& results) const {
   const bool inserted = slice_inserts_ == 0 || results[slice_inserts_at_].affected() == slice_inserts_;
   const bool updated = slice_updates_ == 0 || results[slice_updates_at_].affected() == slice_updates_;
@@ -252,8 +253,8 @@ void Writer::queue_ephemerals() {
   }
 }
 
-/// Leaves a mark of a batch without entries, by which `find_batch` would know it. Only of the newest: nobody
-/// asks for an older one.
+/// Stores a mark of a batch without entries, by which `find_batch` recognizes it. Only the newest mark is
+/// needed.
 void Writer::queue_batch_number() {
   db_.queue_kept(names_("DELETE FROM {s}.batches WHERE (epoch, batch) < ($1, $2)"),
                  Params().int8(batch_epoch_).int8(batch_));
@@ -277,9 +278,9 @@ Result<void> Writer::send_batch() {
   } else {
     db_.queue_kept(names_.announcement("$1"), Params().text(fmt::format("entries {}", batch_last_)));
   }
-  // Whatever the application's functions have set.
+  // The application's functions may have changed it.
   if (ran_sql_) db_.queue(fmt::format("SET LOCAL synchronous_commit = '{}'", facts_.synchronous_commit));
-  // Without a slice nothing is left to look at, so the commit travels along.
+  // Without a slice no result has to be checked before COMMIT, so it is sent in the same round trip.
   const bool together = slice_ == 0;
   if (together) db_.queue_kept("COMMIT");
   PAWL_TRY(const auto results, db_.sync());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an application's statement may do. It protects against mistakes: a program that wants to harm its own
-// store has its connection string anyway. docs/postgresql.md shows the roles that guard against more.
+// Restricts what an application's statement may do. This protects against mistakes only: a malicious program
+// has the connection string anyway. docs/postgresql.md describes roles that restrict more.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,13 +28,13 @@ constexpr auto kDefining =
     std::to_array<std::string_view>({"create", "alter", "drop", "truncate", "comment"});
 constexpr auto kTransactions = std::to_array<std::string_view>(
     {"begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release", "prepare"});
-/// The rest of what PostgreSQL knows, and what SQLite knows besides.
+/// Other statements of PostgreSQL, and those that only SQLite has.
 constexpr auto kOthers = std::to_array<std::string_view>(
     {"analyze",  "call", "checkpoint", "close",    "cluster", "copy",    "deallocate", "declare",
      "discard",  "do",   "execute",    "fetch",    "grant",   "import",  "listen",     "load",
      "lock",     "move", "notify",     "reassign", "refresh", "reindex", "reset",      "revoke",
      "security", "set",  "show",       "unlisten", "vacuum",  "attach",  "detach",     "pragma"});
-/// What may be defined.
+/// Objects that may be defined.
 constexpr auto kObjects = std::to_array<std::string_view>(
     {"table", "index", "view", "sequence", "type", "domain", "function", "trigger"});
 
@@ -45,7 +45,7 @@ std::string upper(std::string_view word) {
   return text;
 }
 
-/// Functions that reach beyond the transaction.
+/// Functions with effects beyond the transaction.
 bool reaches_out(std::string_view function) {
   if (function.find("advisory") != function.npos) return function.find("_xact_") == function.npos;
   return one_of(function, {"set_config", "pg_terminate_backend", "pg_cancel_backend", "pg_reload_conf",
@@ -53,7 +53,7 @@ bool reaches_out(std::string_view function) {
          function.starts_with("dblink");
 }
 
-/// Walks over the tokens of one statement.
+/// Checks the tokens of one statement.
 class Guard {
  public:
   Guard(const SqlText& text, Allow allow, std::string_view schema)
@@ -90,7 +90,7 @@ class Guard {
            (tokens_[i].kind == SqlText::Kind::word || tokens_[i].kind == SqlText::Kind::quoted);
   }
 
-  /// The name at this place, if it is one of the store's own.
+  /// The name at this position, if it is that of a table of the store.
   std::optional<std::string> own(std::size_t i) const {
     while (one_of(word(i), {"only", "table", "if", "not", "exists"})) ++i;
     if (!is_name(i)) return std::nullopt;
@@ -165,7 +165,7 @@ bool is_known(const SqlText& text) {
 std::optional<std::string> refused(const SqlText& text, Allow allow, std::string_view schema) {
   if (text.tokens.empty() || text.has_nul) return "an empty text, or one with a NUL byte,";
   if (text.several) return "a text of several statements";
-  if (!is_known(text)) return std::nullopt;  // only the server's parser sees it
+  if (!is_known(text)) return std::nullopt;  // only parsed by the server, never run
   return Guard(text, allow, schema).run();
 }
 

@@ -13,7 +13,7 @@ bool begins_word(char c) {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool continues_word(char c) { return begins_word(c) || is_digit(c) || c == '$'; }
 
-/// Goes through a text by PostgreSQL's lexical rules.
+/// Splits a text into tokens by PostgreSQL's lexical rules.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) { result_.has_nul = text.find('\0') != text.npos; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Looks at an application's statement before the server sees it: placeholders are translated, and what would
-/// reach beyond the transaction or into the store's own tables is refused.
+/// Processes an application's statement before it is sent: translates placeholders, and refuses statements
+/// with effects beyond the transaction or on the store's own tables.
 ///
 ///     const auto text = SqlText::scan("UPDATE t SET a = ?1 -- why?1");   // text.translated: a = $1 -- why?1
 ///     if (auto what = refused(text, Allow::write, "pawl")) …
@@ -18,8 +18,8 @@ namespace pawl::postgres {
 
 enum class Allow : std::uint8_t {
   read,    ///< an application's SELECT
-  write,   ///< reading and writing the application's own tables
-  define,  ///< CREATE, ALTER and DROP of them as well
+  write,   ///< reads and writes of the application's own tables
+  define,  ///< CREATE, ALTER and DROP of these tables as well
 };
 
 /// A value.
@@ -27,7 +27,7 @@ struct SqlText {
   enum class Kind : std::uint8_t { word, quoted, symbol, other };
   struct Token {
     Kind kind = Kind::other;
-    std::string text;  ///< words in small letters, quoted names without quotes; empty for strings and numbers
+    std::string text;  ///< words in lower case, quoted names without quotes; empty for strings and numbers
   };
 
   std::string translated;
@@ -39,11 +39,11 @@ struct SqlText {
   static SqlText scan(std::string_view text);
 };
 
-/// What it is that is not allowed, if there is something.
+/// Describes what is not allowed, if anything.
 std::optional<std::string> refused(const SqlText& text, Allow allow, std::string_view schema);
 
-/// Whether the statement begins with a word that is known here. What is not is shown to the server's parser
-/// only, which has words for mistakes.
+/// Whether the statement begins with a known word. Others are only parsed by the server, for its error
+/// message.
 bool is_known(const SqlText& text);
 
 }  // namespace pawl::postgres

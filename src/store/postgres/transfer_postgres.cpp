@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both ends of a transfer in PostgreSQL. The copy is made in one transaction, so that an interrupted one
-// leaves nothing but an empty schema.
+// Source and target of a transfer in PostgreSQL. The copy is made in one transaction, so that an interrupted
+// transfer leaves only an empty schema.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::string columns_of(const TransferTable& table) {
   return names;
 }
 
-/// A connection to one store, and what both ends read from it.
+/// A connection to one store, with the reads that source and target need.
 class End {
  public:
   Result<void> open(const std::string& url, bool read_only) {
@@ -67,7 +67,7 @@ class End {
     return row.integer(0, 0);
   }
 
-  /// Those that statements of the application reach by name alone.
+  /// The tables that statements of the application can reach without a schema's name.
   Result<std::vector<std::string>> application_tables() {
     PAWL_TRY(
         const auto tables,
@@ -115,7 +115,7 @@ class End {
 class PostgresSource final : public TransferOrigin {
  public:
   Result<void> open(const std::string& url) {
-    // As its owner, so that nobody else writes it.
+    // Opened as the owner, so that no other process can write.
     PAWL_TRY(owner_, open_postgres({.url = url, .create = false}));
     PAWL_CHECK(end_.open(url, true));
     PAWL_CHECK(end_.db().run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"));
@@ -151,12 +151,12 @@ class PostgresTarget final : public TransferTarget {
     PAWL_TRY(there_, was_opened());
     if (there_) return {};
     PAWL_CHECK(db.run("BEGIN ISOLATION LEVEL READ COMMITTED"));
-    // Against an owner, and against a second transfer.
+    // Excludes an owner and a second transfer.
     PAWL_CHECK(db.run(end_.names()("LOCK TABLE {s}.shards, {s}.leases IN EXCLUSIVE MODE")));
     PAWL_TRY(there_, was_opened());
     return {};
   }
-  /// A schema that no owner has ever opened is what an interrupted transfer leaves.
+  /// An interrupted transfer leaves a schema that no owner has ever opened.
   bool holds_store() const override { return there_; }
   Result<TransferMeta> meta() override { return end_.meta(); }
   Result<std::int64_t> count(const TransferTable& table, Seq horizon) override {
@@ -181,7 +181,7 @@ class PostgresTarget final : public TransferTarget {
                                       {"last_at", meta.last_at}}) {
       queue_meta(db, names, name, value);
     }
-    // A store that was never opened would count as none.
+    // A store that was never opened would not count as a store.
     const auto epoch = std::max<std::int64_t>(meta.epoch, 1);
     db.queue(names("UPDATE {s}.shards SET epoch = $1"), Params().int8(epoch));
     db.queue(names("UPDATE {s}.leases SET epoch = $1"), Params().int8(epoch));

@@ -15,7 +15,7 @@ void put(std::string& out, Integer value) {
   out.append(bytes.data(), bytes.size());
 }
 
-/// With its size before it, as a field of a COPY.
+/// Prefixed with its size, as a field of a COPY.
 template <class Integer>
 void put_sized(std::string& out, Integer value) {
   std::array<char, 4 + sizeof(Integer)> bytes{0, 0, 0, sizeof(Integer)};
@@ -32,8 +32,8 @@ void overwrite(std::string& out, std::size_t at, Integer value) {
   out.replace(at, bytes.size(), bytes);
 }
 
-/// Length of the UTF-8 character at the beginning, 0 where there is none. As strict as the server: nothing
-/// overlong, no surrogates, nothing above U+10FFFF.
+/// Length of the UTF-8 character at the beginning; 0 if it is invalid. As strict as the server: no overlong
+/// forms, no surrogates, nothing above U+10FFFF.
 std::size_t character(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const auto follows = [&](std::size_t i) { return (byte(i) & 0xc0U) == 0x80U; };
@@ -53,7 +53,7 @@ std::size_t character(std::string_view text) {
   return 0;
 }
 
-/// Where the first byte lies that needs an escape; the size where there is none.
+/// Position of the first byte that needs an escape; the size if there is none.
 std::size_t first_escape(std::string_view text) {
   std::size_t i = 0;
   while (i < text.size()) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// PostgreSQL's binary formats: single values, arrays of composite values, rows of a COPY, and texts that
-/// hold bytes which a database text cannot.
+/// PostgreSQL's binary formats: single values, arrays of composite values, rows of a COPY, and texts with
+/// bytes that a database text cannot contain.
 ///
 ///     RowArray rows(row_type);
 ///     rows.begin(3).int8(seq).uuid(id.bytes).text(state).end();
@@ -16,7 +16,7 @@
 
 namespace pawl::postgres {
 
-/// Type numbers that never change.
+/// Type OIDs, which are fixed.
 enum Oid4 : std::uint32_t {
   kBool = 16,
   kBytea = 17,
@@ -34,17 +34,17 @@ void put_int4(std::string& out, std::int32_t value);
 void put_int8(std::string& out, std::int64_t value);
 std::int64_t get_int(std::string_view bytes);
 
-/// A text of the database is UTF-8 without NUL. What is not is written with the escape character U+0001,
-/// which does not occur in JSON: "\1" '0' for NUL, "\1" '1' for itself, "\1" 'x' and two digits for any other
-/// byte. Returns the text itself where there is nothing to escape, otherwise `buffer`.
+/// A text of the database is UTF-8 without NUL. Other bytes are escaped with U+0001, which does not occur in
+/// JSON: "\1" '0' for NUL, "\1" '1' for U+0001, "\1" 'x' and two digits for any other byte. Returns the text
+/// itself if nothing needs an escape, otherwise `buffer`.
 std::string_view escaped(std::string_view text, std::string& buffer);
 std::string unescaped(std::string_view text);
 
-/// What stands before the rows of a COPY, and behind them.
+/// Header and trailer of a binary COPY.
 inline constexpr std::string_view kCopyHeader{"PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0", 19};
 inline constexpr std::string_view kCopyTrailer{"\377\377", 2};
 
-/// Rows of a COPY, one behind the other.
+/// Consecutive rows of a COPY.
 class CopyRows {
  public:
   bool empty() const { return rows_ == 0; }
@@ -59,7 +59,7 @@ class CopyRows {
   CopyRows& boolean(bool value);
   CopyRows& uuid(std::span<const std::uint8_t> bytes);
   CopyRows& text(std::string_view text);
-  /// NULL where the text is empty.
+  /// NULL if the text is empty.
   CopyRows& optional_text(std::string_view text);
   CopyRows& null();
 
@@ -73,7 +73,7 @@ class CopyRows {
 class RowArray {
  public:
   RowArray() = default;
-  /// `row_type` is the number of the composite type.
+  /// `row_type` is the OID of the composite type.
   explicit RowArray(std::uint32_t row_type) : row_type_(row_type) { clear(); }
 
   void clear();
@@ -89,7 +89,7 @@ class RowArray {
   RowArray& text(std::string_view text);
   /// Ends the row.
   void end();
-  /// Adds rows whose columns have these types.
+  /// Adds the rows of a COPY, whose columns have these types.
   void add(const CopyRows& rows, std::span<const std::uint32_t> types);
 
   /// The whole array; further rows may follow.

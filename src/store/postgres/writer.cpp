@@ -34,13 +34,13 @@ Entry to_entry(const EntryView& entry, Seq seq) {
 }  // namespace
 
 Writer::Writer(const PostgresOptions& options, const Address& address, const Names& names, Status& status,
-               Ownership& ownership, Keeper& keeper)
+               Ownership& ownership, Listener& listener)
     : options_(options),
       address_(address),
       names_(names),
       status_(status),
       ownership_(ownership),
-      keeper_(keeper),
+      listener_(listener),
       application_(names.schema()) {}
 
 Result<void> Writer::open(Connection db, ServerFacts facts, Seq next, Seq flushed) {
@@ -53,15 +53,14 @@ Result<void> Writer::open(Connection db, ServerFacts facts, Seq next, Seq flushe
 }
 
 Result<void> Writer::prepare_connection() {
-  // A process that is stopped in the middle of a transaction must not hold its locks for longer than its
-  // lease.
+  // A process that is stopped in the middle of a transaction must not hold locks longer than its lease.
   const auto idle = std::chrono::ceil<std::chrono::milliseconds>(options_.lease).count();
   db_.queue(fmt::format("SET idle_in_transaction_session_timeout = {}", idle));
-  // The same for a machine that vanished in the middle of a COPY, which is not idle for the server.
+  // The same for a machine that vanishes during a COPY, which the server does not regard as idle.
   db_.queue("SET tcp_keepalives_idle = 10");
   db_.queue("SET tcp_keepalives_interval = 3");
   db_.queue("SET tcp_keepalives_count = 3");
-  // The patience bounds every wait; other limits would strike in the middle of a batch.
+  // `patience` limits every wait; other limits would interrupt batches.
   db_.queue("SET statement_timeout = 0");
   db_.queue("SET lock_timeout = 0");
   db_.queue(
@@ -97,8 +96,8 @@ Result<void> Writer::find_types() {
               fmt::format("schema \"{}\" lacks the types of Pawl's rows", names_.schema()));
 }
 
-/// What an owner keeps in memory besides the heads: machines, partitions, requests, and the heads that the
-/// last owner did not write behind.
+/// Loads what an owner keeps in memory besides the heads: machines, partitions, requests, and the heads that
+/// the last owner did not write.
 Result<void> Writer::find_state(Seq flushed) {
   db_.queue(names_("DELETE FROM {s}.batches WHERE epoch < $1"), Params().int8(ownership_.epoch()));
   db_.queue(names_("SELECT number, name FROM {s}.machines"));

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The owner's side of the PostgreSQL store. A batch is kept in memory in the form in which it is sent, and
-/// one round trip makes a small one durable:
+/// The writing side of the PostgreSQL store. A batch is kept in memory in the format in which it is sent, and
+/// one round trip makes a small batch durable:
 ///
 ///     BEGIN; fence; INSERT INTO log …; heads written behind; NOTIFY; COMMIT
 ///
-/// A larger one is copied while it is still being decided, which costs the server a third per entry. Where it
-/// is likely to consist of entries alone, as the one before it did, what follows them travels ahead of them,
-/// so that its end is the last message:
+/// A larger batch is sent with COPY while it is still being decided, at a third of the server's cost per
+/// entry. If it probably consists of entries only, like the previous batch, the statements that follow the
+/// entries are sent ahead, so that the end of the COPY is the last message:
 ///
 ///     BEGIN; fence; COPY log FROM STDIN; NOTIFY; COMMIT → entries → end
 ///
-/// If something else turns up, that is given up and sent again in two steps, as other large batches are:
+/// If the batch gets other parts, this COPY is abandoned and sent again in two steps, like other large
+/// batches:
 ///
 ///     BEGIN; fence; COPY log FROM STDIN → entries → heads written behind; NOTIFY; COMMIT
 ///
-/// Only application SQL is run at once, in the batch's transaction, because its outcome must be known.
+/// Only application SQL runs immediately, in the batch's transaction, because its outcome must be known.
 
 #include <array>
 #include <atomic>
@@ -29,7 +30,7 @@
 #include "store/dirty_heads.hpp"
 #include "store/postgres/application_sql.hpp"
 #include "store/postgres/connection.hpp"
-#include "store/postgres/keeper.hpp"
+#include "store/postgres/listener.hpp"
 #include "store/postgres/ownership.hpp"
 #include "store/postgres/requests.hpp"
 #include "store/postgres/schema.hpp"
@@ -38,17 +39,17 @@
 
 namespace pawl::postgres {
 
-/// Used by one thread at a time, except where noted.
+/// For one thread at a time unless noted otherwise.
 class Writer {
  public:
   Writer(const PostgresOptions& options, const Address& address, const Names& names, Status& status,
-         Ownership& ownership, Keeper& keeper);
+         Ownership& ownership, Listener& listener);
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  /// `next` is the first number this owner may give out; `flushed` is how far the table of heads is true.
+  /// `next` is the first number that this owner may use; the table of heads is up to date up to `flushed`.
   Result<void> open(Connection db, ServerFacts facts, Seq next, Seq flushed);
-  /// Drops an open batch, writes down what only memory knows, and ends the lease.
+  /// Drops an open batch, writes the heads in memory, and ends the lease.
   Result<void> close();
 
   Result<Seq> apply(const Write& write);
@@ -56,20 +57,20 @@ class Writer {
   Result<void> commit();
   void discard();
   Result<void> execute(std::span<const Sql> statements);
-  /// Writes heads that are missing, from their newest entries, in one durable transaction.
+  /// Writes missing heads from their newest entries, in one durable transaction.
   Result<void> rebuild_heads(std::span<const MissingHead> missing);
 
-  /// Whether the calling thread has a batch open here. From any thread.
+  /// Whether the calling thread has opened the batch. Thread-safe.
   bool batch_is_mine() const { return batch_thread_.load() == std::this_thread::get_id(); }
-  /// A request of the open batch; or whether the log may hold it.
+  /// A request of the open batch; whether the log may contain a request.
   const StoredRequest* batch_request(const RequestId& id) const;
   bool may_know(const RequestId& id) const { return requests_.may_know(id); }
 
   Connection& database() { return db_; }
-  /// Runs `work` in a transaction of its own, between batches, with every head written before it.
+  /// Writes every head, then runs `work` in its own transaction, between batches.
   template <class Work>
   Result<void> between_batches(Work work);
-  /// Notes the highest number given out and the log's time, which an empty log no longer shows.
+  /// Stores the highest number used and the time of the log, because the log may become empty.
   void queue_numbers();
   void cut(Seq horizon) { requests_.cut(horizon); }
 
@@ -87,8 +88,8 @@ class Writer {
 
   // Sending (send.cpp).
 
-  /// From how many entries on, or bytes of them, a COPY costs less than an INSERT; and how many are sent at a
-  /// time from then on.
+  /// Number and bytes of entries from which a COPY costs less than an INSERT; from then on as many are sent
+  /// at a time.
   static constexpr std::size_t kCopied = 32;
   static constexpr std::size_t kPart = 64;
   static constexpr std::size_t kPartBytes = std::size_t{1} << 20;
@@ -98,14 +99,14 @@ class Writer {
   void queue_machines();
   std::vector<std::string> new_partitions();
   void queue_log();
-  /// Sends the entries that have come together, so that the server takes them while others are decided.
+  /// Sends the collected entries, so that the server stores them while others are decided.
   void stream();
   void start_copy(bool may_commit);
   Result<void> copy_rows();
   Result<void> end_copy();
   Result<void> copy_log();
   Result<void> leave_copy();
-  /// Whether nothing but entries is to be written so far.
+  /// Whether the batch consists of entries only so far.
   bool only_entries() const;
   bool worth_a_copy() const;
   bool lacks_partition() const { return new_partitions_end_ <= batch_last_; }
@@ -125,7 +126,7 @@ class Writer {
   Result<void> end_between();
   void finish_batch();
   void forget_batch();
-  Error gave_up(Error error);
+  Error drop_batch(Error error);
   Error lost(Error error);
 
   const PostgresOptions& options_;
@@ -133,7 +134,7 @@ class Writer {
   const Names& names_;
   Status& status_;
   Ownership& ownership_;
-  Keeper& keeper_;
+  Listener& listener_;
 
   Connection db_;
   ServerFacts facts_;
@@ -141,10 +142,10 @@ class Writer {
   Requests requests_;
   DirtyHeads heads_;
   std::map<std::string, std::int64_t, std::less<>> machines_;
-  std::int64_t last_machine_ = 0;  ///< highest number
-  Seq partitions_end_ = 1;         ///< the first number that no partition takes
+  std::int64_t last_machine_ = 0;  ///< highest number of a machine
+  Seq partitions_end_ = 1;         ///< the first number without a partition
   std::uint32_t log_type_ = 0;
-  std::uint32_t log_array_ = 0;  ///< numbers of the array types
+  std::uint32_t log_array_ = 0;  ///< OIDs of the array types
   std::uint32_t head_array_ = 0;
   std::uint32_t ephemeral_array_ = 0;
   std::uint32_t head_type_ = 0;
@@ -153,23 +154,23 @@ class Writer {
 
   // The open batch.
   bool in_batch_ = false;
-  bool transaction_open_ = false;  ///< application SQL or the first entries have begun it
+  bool transaction_open_ = false;  ///< begun by application SQL or the first entries
   bool ran_sql_ = false;
-  bool copy_headed_ = false;   ///< the COPY that is under way has its header
-  bool copy_commits_ = false;  ///< the end of the newest COPY is that of its transaction
-  bool copy_left_ = false;     ///< one was given up in this batch
-  bool mixed_ = false;         ///< the batch before this one had more than entries
+  bool copy_headed_ = false;   ///< the header of the current COPY was sent
+  bool copy_commits_ = false;  ///< the end of the newest COPY commits its transaction
+  bool copy_left_ = false;     ///< a COPY of this batch was abandoned
+  bool mixed_ = false;         ///< the previous batch had more than entries
   std::atomic<std::thread::id> batch_thread_;
-  std::int64_t batch_ = 0;  ///< number of this batch, for those without entries
+  std::int64_t batch_ = 0;  ///< number of this batch, to identify batches without entries
   std::int64_t batch_epoch_ = 0;
   Seq batch_first_ = 0;
   Seq batch_last_ = 0;
   Time batch_at_{};
   CopyRows log_;
-  std::vector<CopyRows> full_;    ///< entries that have come together; kept until they are durable
-  std::size_t queued_parts_ = 0;  ///< how many of these are in the open transaction
-  std::int64_t copied_ = 0;       ///< entries that the COPY which is under way was given
-  std::int64_t inserted_ = 0;     ///< entries that were queued as an INSERT, whose result is `inserted_at_`
+  std::vector<CopyRows> full_;    ///< collected entries; kept until they are durable
+  std::size_t queued_parts_ = 0;  ///< how many parts of `full_` are in the open transaction
+  std::int64_t copied_ = 0;       ///< entries sent with the current COPY
+  std::int64_t inserted_ = 0;     ///< entries queued as an INSERT, whose result is at `inserted_at_`
   std::size_t inserted_at_ = 0;
   std::size_t queued_machines_ = 0;
   std::vector<std::string> new_machines_;

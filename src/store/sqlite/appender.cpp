@@ -32,7 +32,7 @@ Result<void> Appender::append(const EntryRows& rows) {
   return insert_.run();
 }
 
-/// Until none are left or one fails. The lock is released meanwhile.
+/// Appends until none are left or one fails. Releases the lock while it appends.
 void Appender::append_sealed(std::unique_lock<std::mutex>& lock) {
   wanted_ = false;
   busy_ = true;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Appends entries of the open batch to the log, many at once, and on another thread where one offers to
-/// help: while the owner decides the next entries, the helper writes those before, and what goes beside them.
+/// Appends entries of the open batch to the log in bulk, optionally on a helper thread: while the owner
+/// decides the next entries, the helper writes the previous ones and the head rows that go with them.
 ///
-///     appender.add(entry, seq, machine);           // the owner, again and again
-///     if (appender.wants_help()) …                 // some thread may call help()
+///     appender.add(entry, seq, machine);           // by the owner
+///     if (appender.wants_help()) …                 // another thread may call help()
 ///     PAWL_CHECK(appender.finish());               // everything added is in the table
 ///
-/// Nothing is durable, or seen by others, before the owner commits the transaction. Once entries
-/// were added the helper may use the connection, so the owner calls `finish`, `settle` or `drop` before it
-/// does.
+/// Nothing is durable or visible to others before the owner commits the transaction. Once entries are added,
+/// the helper may use the connection, so the owner must call `finish`, `settle` or `drop` before it uses the
+/// connection itself.
 
 #include <atomic>
 #include <condition_variable>
@@ -26,7 +26,7 @@
 
 namespace pawl::sqlite {
 
-/// `help` and `wants_help` from any thread, the others from the owner's.
+/// `help` and `wants_help` are thread-safe; the other calls are for the owner's thread.
 class Appender {
  public:
   explicit Appender(PendingEntries& table) : table_(table) {}
@@ -35,25 +35,25 @@ class Appender {
 
   using Beside = std::function<Result<void>(std::size_t entries)>;
 
-  /// To be destroyed before the connection. `beside` writes what goes with so many entries, and is called by
-  /// whoever appends them.
+  /// Must be destroyed before the connection. `beside` writes the head rows that go with so many entries; the
+  /// appending thread calls it.
   Result<void> open(Database& db, Beside beside);
 
   void add(const EntryView& entry, Seq seq, std::int64_t machine);
   Result<void> finish();
-  /// More is waiting than is worth keeping in memory: `finish` is due.
+  /// Whether so much is waiting that `finish` should be called, to limit memory.
   bool full() const { return full_; }
-  /// Takes the connection back. What failed is told by `finish`.
+  /// Takes the connection back from the helper. A failure is reported by `finish`.
   void settle();
-  /// Forgets what was added.
+  /// Drops the entries that were added.
   void drop();
 
-  /// There is enough to append, and nobody is at it.
+  /// Whether there is enough to append and no thread is appending.
   bool wants_help() const { return wanted_.load(std::memory_order_relaxed); }
   void help();
 
  private:
-  /// A helper takes so many at a time.
+  /// Number of parts that a helper takes at a time.
   static constexpr std::size_t kRows = 128;
   static constexpr std::size_t kBytes = std::size_t{1} << 20;
   static constexpr std::size_t kMostParts = 32;  // 4,096 rows, or 32 MiB
@@ -73,7 +73,7 @@ class Appender {
   std::condition_variable idle_;
   std::deque<EntryRows> sealed_;  // full, in order
   std::vector<EntryRows> spare_;  // empty, for their memory
-  bool busy_ = false;             // somebody appends, outside of the lock
+  bool busy_ = false;             // a thread appends, without the lock
   std::optional<Error> error_;    // until dropped
 };
 

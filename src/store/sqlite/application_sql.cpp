@@ -52,11 +52,11 @@ SqlValue column_value(const Statement& row, int column) {
   }
 }
 
-/// Ends what a connection runs within this scope once the watch says so.
+/// Interrupts the statement of this scope once the watch returns an error.
 class Interruptible {
  public:
   Interruptible(Database& db, const QueryWatch& watch) : db_(db) {
-    constexpr int kSteps = 1000;  // of SQLite's machine: some microseconds
+    constexpr int kSteps = 1000;  // of SQLite's virtual machine: some microseconds
     sqlite3_progress_handler(db_.get(), kSteps, &Interruptible::ask, const_cast<QueryWatch*>(&watch));
   }
   Interruptible(const Interruptible&) = delete;
@@ -107,7 +107,7 @@ Result<Statement> ApplicationSql::compile(const std::string& text) {
   if (!statement || text.find('\0') != std::string::npos) {
     return fail(refusal("an empty text, or one with a NUL byte,", text));
   }
-  // What follows must be blanks and comments: they prepare to nothing.
+  // Only whitespace and comments may follow: they prepare to nothing.
   sqlite3_stmt* second = nullptr;
   const int after = sqlite3_prepare_v3(db_->get(), rest, -1, 0, &second, nullptr);
   const Statement further(second);
@@ -118,7 +118,7 @@ Result<Statement> ApplicationSql::compile(const std::string& text) {
 }
 
 Result<void> ApplicationSql::check_program(const std::string& text) {
-  // What the authorizer is not asked about shows in SQLite's compiled program. ON CONFLICT ROLLBACK and
+  // The authorizer is not asked about this; it shows in SQLite's compiled program. ON CONFLICT ROLLBACK and
   // RAISE(ROLLBACK), also in triggers and table definitions, are halts with the error action 1; they would
   // take the other transactions of the batch with them.
   PAWL_TRY(auto program, compile("EXPLAIN " + text));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Runs the application's statements on a connection: prepares them under the authorizer, keeps them
-/// prepared, binds and steps per row, compares the rows affected.
+/// Runs the application's statements on a connection: prepares them under the authorizer, caches them, binds
+/// and steps per row, and compares the affected rows.
 ///
 ///     PAWL_CHECK(sql.run(statement, Allow::write));
 ///
@@ -21,20 +21,20 @@
 
 namespace pawl::sqlite {
 
-/// Used by the connection's thread; must stay at its address once attached.
+/// For the connection's thread; not movable once attached.
 class ApplicationSql {
  public:
-  /// From now on the authorizer watches this connection, which must outlive its use.
+  /// Installs the authorizer on this connection, which must outlive this object.
   void attach(Database& db);
 
   /// Errors: `sql_refused`, `sql_failed`, `row_expectation_failed`; `disk_full`, `store_io` and
-  /// `store_corrupt` where the store itself failed, so that the whole transaction is lost.
+  /// `store_corrupt` if the store itself failed; then the whole transaction is lost.
   Result<void> run(const Sql& sql, Allow allow);
-  /// Errors: also those of `QueryWatch` and `QueryRows`.
+  /// Additional errors: those of `QueryWatch` and `QueryRows`.
   Result<std::vector<std::vector<SqlValue>>> query(const Sql& sql, const QueryWatch& watch,
                                                    const QueryLimits& limits);
 
-  /// Forgets the prepared statements: the schema has changed, so they may mean something else now.
+  /// Drops the prepared statements, because the schema has changed.
   void clear();
 
  private:

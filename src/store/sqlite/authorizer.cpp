@@ -13,7 +13,7 @@ namespace {
 
 std::string_view view(const char* text) { return text == nullptr ? std::string_view{} : text; }
 
-/// How a refusal names an action.
+/// Describes an action for a refusal.
 std::string describe(int action, std::string_view first, std::string_view second) {
   switch (action) {
     case SQLITE_TRANSACTION:
@@ -39,7 +39,7 @@ std::string describe(int action, std::string_view first, std::string_view second
   }
 }
 
-/// Tables SQLite itself writes when a schema changes.
+/// Tables that SQLite itself writes when a schema changes.
 bool is_schema_table(std::string_view name) {
   return name.starts_with("sqlite_master") || name.starts_with("sqlite_schema") ||
          name == "sqlite_sequence" || name.starts_with("sqlite_stat");

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Says what a statement may do, by SQLite's own parser instead of by looking at text.
+/// Restricts what a statement may do, using SQLite's own parser instead of the text.
 ///
 ///     authorizer.install(db);
 ///     const auto scope = authorizer.allow(Allow::write);   // application statements run here
 ///
-/// Installed once per connection and switched by a variable, because installing one makes SQLite prepare
-/// every statement of the connection again.
+/// Installed once per connection and switched by a variable, because installing an authorizer makes SQLite
+/// prepare every statement of the connection again.
 
 #include <cstdint>
 #include <string>
@@ -19,11 +19,11 @@ namespace pawl::sqlite {
 enum class Allow : std::uint8_t {
   all,     ///< our own statements
   read,    ///< an application's SELECT
-  write,   ///< reading and writing the application's own tables
-  define,  ///< CREATE, ALTER and DROP of them as well
+  write,   ///< reads and writes of the application's own tables
+  define,  ///< CREATE, ALTER and DROP of these tables as well
 };
 
-/// Must outlive the connection it is installed on, at the same address. Used by the connection's thread.
+/// Must outlive its connection and must not move. For the connection's thread.
 class Authorizer {
  public:
   Authorizer() = default;
@@ -44,7 +44,7 @@ class Authorizer {
   };
   [[nodiscard]] Scope allow(Allow what);
 
-  /// What the last refused statement wanted, e.g. "PRAGMA journal_mode".
+  /// The action for which the last statement was refused, e.g. "PRAGMA journal_mode".
   const std::string& refused() const { return refused_; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backups: a copy of one durable moment, made while the owner goes on.
+// Backups: a copy of one durable state, made while the owner stays in use.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// 4 MiB per step, so that progress is seen.
+/// 4 MiB per step, so that progress is reported.
 constexpr int kPagesPerStep = 1024;
 
 Result<void> copy_pages(Database& from, Database& to, const std::function<void(double)>& progress) {
@@ -32,7 +32,7 @@ Result<void> copy_pages(Database& from, Database& to, const std::function<void(d
   return {};
 }
 
-/// The copy is a store of its own: cursors of the original are not valid for it.
+/// Makes the copy an independent store: cursors of the original are not valid for it.
 Result<void> make_independent(const std::string& path, const std::string& incarnation) {
   PAWL_TRY(auto db, Database::open(path, SQLITE_OPEN_READWRITE, ""));
   PAWL_CHECK(prepare_connection(db, Access::owner));
@@ -54,9 +54,9 @@ Result<void> SqliteStore::backup(const std::string& path, const std::function<vo
   }
   const PartialFile partial(path + ".partial");
   {
-    // A connection of its own, because this takes long and the pool is small.
+    // Not from the pool: this takes long and the pool is small.
     PAWL_TRY(const auto source, Reader::open(options_));
-    // The open snapshot holds the source still: otherwise each commit would make the copy start again.
+    // With an open snapshot the source does not change: otherwise each commit would restart the copy.
     PAWL_TRY(const auto snapshot, Snapshot::begin(source->database()));
     PAWL_CHECK(read_meta(source->database()));
     PAWL_TRY(auto target, Database::open(partial.path(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, ""));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The integrity check: SQLite's own, then the log by itself, then the heads against the log.
+// The integrity check: first SQLite's own, then the log, then the heads against the log.
 #include "store/log_check.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 
@@ -60,14 +60,14 @@ Result<void> check_heads(Database& db, LogCheck& check) {
 
 Result<StoreCheck> SqliteStore::check() {
   PAWL_CHECK(status_.usable());
-  // A connection of its own, because this takes long and the pool is small.
+  // Not from the pool: this takes long and the pool is small.
   PAWL_TRY(const auto reader, Reader::open(options_));
   auto& db = reader->database();
   PAWL_TRY(const auto snapshot, Snapshot::begin(db));
   PAWL_TRY(const auto meta, read_meta(db));
   LogCheck check(meta.horizon, meta.flushed);
   PAWL_CHECK(check_pages(db, check));
-  // What SQLite itself finds damaged cannot be read reliably.
+  // If SQLite finds damage, the tables cannot be read reliably.
   if (!check.sound()) return check.finish();
   PAWL_CHECK(check_log(db, check));
   PAWL_CHECK(check_heads(db, check));

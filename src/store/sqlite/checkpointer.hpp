@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Moves the WAL into the database file, on a connection of its own, and keeps the WAL bounded.
+/// Moves the WAL into the database file on its own connection, and limits the size of the WAL.
 ///
-///     PAWL_CHECK(checkpointer.run());        // from a thread of its own, now and then
+///     PAWL_CHECK(checkpointer.run());        // periodically, on its own thread
 ///     checkpointer.bound(wal_pages);         // by the owner after a commit
 
 #include <cstdint>
@@ -24,11 +24,11 @@ class Checkpointer {
 
   Result<void> open(const SqliteOptions& options);
 
-  /// As much as readers allow, without keeping anybody waiting.
+  /// Moves as much as readers allow, without blocking readers or the owner.
   Result<void> run();
 
-  /// Under constant writing a checkpoint never reaches the WAL's end, so that it never starts over. Beyond
-  /// the limit the owner, who is between two commits, does what is left itself.
+  /// Under constant writes a checkpoint never reaches the end of the WAL, so the WAL keeps growing. Beyond
+  /// the limit the owner, between two commits, does the rest itself.
   Result<void> bound(std::int64_t wal_pages);
 
  private:

@@ -17,7 +17,7 @@ Code code_of(int primary) {
       return Code::store_corrupt;
     case SQLITE_READONLY:
       return Code::store_read_only;
-    case SQLITE_BUSY:  // another program was in the way; nothing was done
+    case SQLITE_BUSY:  // another program holds the lock; nothing was done
     case SQLITE_LOCKED:
       return Code::rolled_back;
     case SQLITE_TOOBIG:
@@ -30,8 +30,8 @@ Code code_of(int primary) {
 }  // namespace
 
 Error to_error(sqlite3* db, int code, std::string_view doing) {
-  // The handle knows the extended code and the message of its last failure only; ask it when it means this
-  // one.
+  // The handle has the extended code and the message of its last failure only; use them if they belong to
+  // this failure.
   const int known = db == nullptr ? code : sqlite3_extended_errcode(db);
   const int extended = (known & 0xff) == (code & 0xff) ? known : code;
   const char* text = extended == known && db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code);
@@ -101,7 +101,7 @@ Result<InstanceId> Statement::id(int column) const {
 }
 
 Result<Database> Database::open(const std::string& path, int flags, const std::string& vfs) {
-  // SQLite may be built to take "file:…" for a URI; a path is always a path here.
+  // Some builds of SQLite treat "file:…" as a URI; here a path is always a path.
   const std::string name = path.starts_with("file:") ? "./" + path : path;
   sqlite3* raw = nullptr;
   const int code =

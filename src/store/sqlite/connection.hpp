@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A thin layer over SQLite's C interface: handles that close themselves, typed binding and reading, and
-/// errors as pawl errors.
+/// A thin layer over SQLite's C interface: RAII handles, typed binding and reading, and errors as pawl
+/// errors.
 ///
 ///     PAWL_TRY(auto db, Database::open(path, SQLITE_OPEN_READWRITE, ""));
 ///     PAWL_TRY(auto find, db.prepare("SELECT name FROM machines WHERE number = ?1"));
 ///     find.bind(1, number);
 ///     PAWL_TRY(const bool found, find.row());
 ///
-/// Not thread-safe: connections are opened without SQLite's mutex, one thread uses one at a time.
+/// Not thread-safe: connections are opened without SQLite's mutex.
 
 #include <sqlite3.h>
 
@@ -25,12 +25,12 @@
 
 namespace pawl::sqlite {
 
-/// The pawl error for a result code: `disk_full`, `store_corrupt`, `store_read_only`, `rolled_back` for a
-/// lock that somebody else held for too long, otherwise `store_io`; with SQLite's own message and extended
+/// The pawl error for a result code: `disk_full`, `store_corrupt`, `store_read_only`, `rolled_back` if
+/// another connection held a lock for too long, otherwise `store_io`; with SQLite's own message and extended
 /// code. `db` may be null.
 Error to_error(sqlite3* db, int code, std::string_view doing);
 
-/// A file control that a VFS of ours answers with the bytes left on its device, a `sqlite3_int64`.
+/// A file control that Pawl's own VFSs answer with the free bytes of the device, a `sqlite3_int64`.
 inline constexpr int kSpaceLeft = 0x5061776c;
 
 /// A prepared statement. Bound text and blobs are borrowed until the next `reset`.
@@ -46,7 +46,7 @@ class Statement {
   void bind(int index, std::int64_t value) { sqlite3_bind_int64(get(), index, value); }
   void bind(int index, Time time) { bind(index, std::int64_t{time.time_since_epoch().count()}); }
   void bind_text(int index, std::string_view text);
-  /// NULL where the text is empty.
+  /// Binds NULL if the text is empty.
   void bind_optional_text(int index, std::string_view text);
   void bind_blob(int index, std::span<const std::uint8_t> bytes);
   void bind_null(int index) { sqlite3_bind_null(get(), index); }
@@ -55,9 +55,9 @@ class Statement {
   int step() { return sqlite3_step(get()); }
   void reset() { sqlite3_reset(get()); }
 
-  /// Whether there is a further row. At the end, or after an error, the statement is reset.
+  /// Steps; returns whether there is another row. Resets the statement at the end or after an error.
   Result<bool> row();
-  /// Runs to the end and resets.
+  /// Runs the statement to its end and resets it.
   Result<void> run();
 
   std::int64_t integer(int column) const { return sqlite3_column_int64(get(), column); }
@@ -65,7 +65,7 @@ class Statement {
   /// Valid until the next step. Empty for NULL.
   std::string_view text(int column) const;
   Time time(int column) const { return Time(Duration(integer(column))); }
-  /// Error: `store_corrupt` where it is not 16 bytes.
+  /// Error: `store_corrupt` if it does not have 16 bytes.
   Result<InstanceId> id(int column) const;
 
  private:
@@ -96,13 +96,13 @@ class Database {
   sqlite3* get() const { return db_.get(); }
   explicit operator bool() const { return db_ != nullptr; }
 
-  /// Runs a script of our own, not of the application.
+  /// Runs a script of Pawl, not of the application.
   Result<void> run(const std::string& script);
   Result<Statement> prepare(std::string_view sql);
-  /// The first column of the first row of a query of our own; 0 where there is no row.
+  /// The first column of the first row of one of Pawl's queries; 0 if there is no row.
   Result<std::int64_t> integer(std::string_view sql);
   Error error(int code, std::string_view doing) const { return to_error(get(), code, doing); }
-  /// Whether closing leaves the WAL alone: where its content is in doubt, the next opening recovers it.
+  /// Whether closing keeps the WAL: if its contents are in doubt, the next opening recovers them.
   void leave_wal(bool leave) {
     sqlite3_db_config(get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, leave ? 1 : 0, nullptr);
   }
@@ -115,7 +115,7 @@ class Database {
   std::unique_ptr<sqlite3, Close> db_;
 };
 
-/// A read transaction for the length of a scope: several statements see one snapshot.
+/// A read transaction for a scope: its statements see the same snapshot.
 class Snapshot {
  public:
   static Result<Snapshot> begin(Database& db);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loading: the heads as written down, brought up to date by the log after their mark.
+// Loading: the stored heads, combined with the log after their mark.
 #include <fmt/format.h>
 
 #include "store/sqlite/reader.hpp"

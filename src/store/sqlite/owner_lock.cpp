@@ -13,7 +13,7 @@
 namespace pawl::sqlite {
 
 struct OwnerLock::File {
-  std::vector<std::max_align_t> space;  ///< the VFS keeps its own structure here
+  std::vector<std::max_align_t> space;  ///< the VFS's own structure
   const char* name = nullptr;           ///< made by sqlite3_create_filename, must live as long as the file
   bool open = false;
 
@@ -54,13 +54,13 @@ Error locked(const std::string& path, const std::string& line) {
     return Error(
         Code::store_locked,
         fmt::format("'{}' is owned by another process, and its file '{}{}', which says by which, was "
-                    "removed or cannot be read; stop it, or open for reading only",
+                    "removed or cannot be read; stop it, or open it read-only",
                     path, path, kSuffix),
         {{"path", path}, {"pid", pid}, {"host", host}, {"since", since}});
   }
   return Error(Code::store_locked,
-               fmt::format("'{}' is owned by process {} on {} since {}; stop it, or open for reading only",
-                           path, pid, host, since),
+               fmt::format("'{}' is owned by process {} on {} since {}; stop it, or open it read-only", path,
+                           pid, host, since),
                {{"path", path}, {"pid", pid}, {"host", host}, {"since", since}});
 }
 
@@ -72,7 +72,7 @@ Error not_lockable(int code, const std::string& name) {
 std::string full_name(sqlite3_vfs& vfs, const std::string& path) {
   std::string full(static_cast<std::size_t>(vfs.mxPathname) + 1, '\0');
   const int code = vfs.xFullPathname(&vfs, path.c_str(), static_cast<int>(full.size()), full.data());
-  // The code tells that a symbolic link was followed, which is what is wanted.
+  // This code says that a symbolic link was followed, which is intended.
   if (code != SQLITE_OK && code != SQLITE_OK_SYMLINK) return path;
   return full.c_str();
 }
@@ -86,7 +86,7 @@ void OwnerLock::Close::operator()(File* file) const {
 }
 
 OwnerLock::~OwnerLock() {
-  // Nobody owns it now; the lock itself goes with the file.
+  // The store has no owner now; closing the file releases the lock.
   if (owner_) owner_->methods().xTruncate(owner_->get(), 0);
 }
 
@@ -94,7 +94,7 @@ Result<OwnerLock::Handle> OwnerLock::open(sqlite3_vfs& vfs, const std::string& n
   Handle file(new File);
   file->space.resize(static_cast<std::size_t>(vfs.szOsFile) / sizeof(std::max_align_t) + 1);
   file->name = sqlite3_create_filename(name.c_str(), "", "", 0, nullptr);
-  // Only a main database can be locked, so that is what `.owner` claims to be.
+  // Only a main database can be locked, so `.owner` is opened as one.
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MAIN_DB;
   const int opened = vfs.xOpen(&vfs, file->name, file->get(), flags, nullptr);
   file->open = file->get()->pMethods != nullptr;
@@ -109,7 +109,7 @@ int OwnerLock::reserve(File& file) {
 }
 
 std::string OwnerLock::line_of(File& file) {
-  std::array<char, kLineBytes + 1> line{};  // a shorter file is filled up with zeros
+  std::array<char, kLineBytes + 1> line{};  // zeros after a shorter file
   file.methods().xRead(file.get(), line.data(), static_cast<int>(kLineBytes), 0);
   return line.data();
 }
@@ -121,7 +121,7 @@ Result<OwnerLock> OwnerLock::take(const std::string& path, const std::string& vf
   if (lock.vfs_ == nullptr) {
     return fail(Code::invalid_argument, fmt::format("no SQLite VFS is registered as '{}'", vfs_name));
   }
-  // The full name follows symbolic links, so that two names of one file share one lock.
+  // The full name resolves symbolic links, so that two names of one file share one lock.
   const auto name = full_name(*lock.vfs_, path) + kSuffix;
   int is_there = 0;
   lock.vfs_->xAccess(lock.vfs_, name.c_str(), SQLITE_ACCESS_READWRITE, &is_there);
@@ -141,12 +141,11 @@ Result<void> OwnerLock::take_database(Time now) {
     auto error = code == SQLITE_BUSY ? locked(path_, line_of(*owner_)) : not_lockable(code, name);
     database_.reset();
     owner_.reset();
-    // Its owner's file was removed; another one would say nothing of it.
+    // The owner's `.owner` file was removed; a new file would not describe that owner.
     if (made_) vfs_->xDelete(vfs_, (name + kSuffix).c_str(), 0);
     return fail(std::move(error));
   }
-  // Only information, and always of one length, so that it is written over what is there: on a full disk,
-  // too.
+  // Information only. Always of the same length, so that it overwrites the old line even on a full disk.
   auto line = owner_line(now);
   line.resize(kLineBytes, ' ');
   owner_->methods().xWrite(owner_->get(), line.data(), static_cast<int>(line.size()), 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// One owner per store: a lock on the database file itself, and one on the file `<path>.owner`, whose line
-/// says who holds them.
+/// Ensures one owner per store: a lock on the database file itself, and one on the file `<path>.owner`, which
+/// contains a line that names the owner.
 ///
 ///     PAWL_TRY(auto lock, OwnerLock::take(path, vfs));
 ///     …                                                  // the file is in WAL mode now
@@ -15,17 +15,17 @@
 
 namespace pawl::sqlite {
 
-/// The locks are taken through the VFS, with the calls SQLite itself uses on a database: that works for every
-/// VFS, refuses a second opener in the same process as well as one in another, and never closes a file of the
-/// database beside SQLite, which would end SQLite's own locks.
+/// The locks are taken through the VFS with the same calls that SQLite uses: this works for every VFS,
+/// refuses a second opener in the same process as well as in another one, and never closes a file of the
+/// database behind SQLite's back, which would release SQLite's own locks.
 ///
-/// On the database it is RESERVED. In WAL mode no writer takes that: commits lock the WAL's index. Whoever
-/// wants to leave WAL mode or to tidy up as the last one needs more than RESERVED, and is refused. So the
-/// lock begins once the file is in WAL mode, and `release_database` comes before the last connection is
-/// closed.
+/// The lock on the database is RESERVED. In WAL mode no writer takes it: commits lock the index of the WAL.
+/// To leave WAL mode, or to clean up when the last connection closes, SQLite needs more than RESERVED and is
+/// refused. So the lock is taken once the file is in WAL mode, and `release_database` must be called before
+/// the last connection is closed.
 ///
-/// The lock on `<path>.owner` covers the time before and after that. Somebody may remove that file: what
-/// counts is the lock on the database.
+/// The lock on `<path>.owner` covers the time before and after that. The file may be removed by others; the
+/// lock on the database is what protects the store.
 class OwnerLock {
  public:
   OwnerLock() = default;
@@ -33,9 +33,9 @@ class OwnerLock {
   OwnerLock& operator=(OwnerLock&&) = default;
   ~OwnerLock();
 
-  /// Locks `<path>.owner`. Error: `store_locked`, with pid, host and since when of the owner.
+  /// Locks `<path>.owner`. Error: `store_locked`, with process, host and start time of the owner.
   static Result<OwnerLock> take(const std::string& path, const std::string& vfs);
-  /// Locks the database, and writes down who has done so. Error: `store_locked`.
+  /// Locks the database and writes the owner's line. Error: `store_locked`.
   Result<void> take_database(Time now);
   void release_database() { database_.reset(); }
 
@@ -52,7 +52,7 @@ class OwnerLock {
 
   std::string path_;
   sqlite3_vfs* vfs_ = nullptr;
-  bool made_ = false;  ///< there was no `<path>.owner` before
+  bool made_ = false;  ///< `<path>.owner` did not exist before
   Handle owner_;
   Handle database_;
 };

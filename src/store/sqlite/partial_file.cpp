@@ -39,16 +39,16 @@ PartialFile::~PartialFile() { remove(); }
 
 void PartialFile::remove() const {
   for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
-    std::error_code ignored;  // mostly it is not there
+    std::error_code ignored;  // usually the file does not exist
     fs::remove(path_ + suffix, ignored);
   }
 }
 
 Result<void> PartialFile::move_to(const std::string& path) const {
   PAWL_CHECK(sync(path_, O_RDONLY));
-  // A file that came into being meanwhile is not replaced either.
+  // A file that was created in the meantime is not replaced either.
   if (renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) != 0) {
-    return fail(file_error("putting the copy into place as", path));
+    return fail(file_error("renaming the copy to", path));
   }
   const auto parent = fs::path(path).parent_path();
   return sync(parent.empty() ? "." : parent.string(), O_RDONLY | O_DIRECTORY);

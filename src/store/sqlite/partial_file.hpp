@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A database file that is not complete yet, under another name until it is.
+/// An incomplete database file, which has another name until it is complete.
 ///
 ///     const PartialFile partial(path + ".partial");
 ///     …
@@ -13,7 +13,7 @@
 
 namespace pawl::sqlite {
 
-/// Removes what an interrupted one has left, and itself, unless it was moved. Not thread-safe.
+/// Removes the rest of an interrupted one, and its own file unless that was moved. Not thread-safe.
 class PartialFile {
  public:
   explicit PartialFile(std::string path);
@@ -22,7 +22,7 @@ class PartialFile {
   ~PartialFile();
   const std::string& path() const { return path_; }
 
-  /// Durably, and never over a file that is there. All connections to it must be closed.
+  /// Renames the file durably; never replaces an existing file. All connections to it must be closed.
   Result<void> move_to(const std::string& path) const;
 
  private:

@@ -6,7 +6,7 @@
 namespace pawl::sqlite {
 namespace {
 
-/// What a column shows: a number, a text, or the id.
+/// The source of a column: a number, a text, or the id.
 struct ColumnSource {
   enum class Kind : std::uint8_t { id, number, text } kind;
   std::size_t index;

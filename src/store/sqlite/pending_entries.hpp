@@ -6,7 +6,7 @@
 ///
 ///     INSERT INTO log(…) SELECT … FROM pawl_pending
 ///
-/// which costs about half of a statement for each of them. `Appender` runs it.
+/// This costs about half as much as one statement for each entry. `Appender` runs it.
 
 #include <sqlite3.h>
 
@@ -25,7 +25,7 @@ namespace pawl::sqlite {
 class EntryRows {
  public:
   void add(const EntryView& entry, Seq seq, std::int64_t machine);
-  /// Its memory stays.
+  /// Keeps its memory.
   void clear();
   bool empty() const { return rows_.empty(); }
   std::size_t size() const { return rows_.size(); }
@@ -51,16 +51,16 @@ class EntryRows {
   std::string texts_;
 };
 
-/// The virtual table. Used by one thread at a time. Stays where it is: the connection holds its address.
+/// The virtual table. For one thread at a time. Not movable: the connection holds its address.
 class PendingEntries {
  public:
   PendingEntries() = default;
   PendingEntries(const PendingEntries&) = delete;
   PendingEntries& operator=(const PendingEntries&) = delete;
 
-  /// Makes the table known to the connection, which must not outlive this.
+  /// Registers the table with the connection, which must not outlive this object.
   Result<void> attach(Database& db);
-  /// What the table shows from now on; must outlive the statements that read it.
+  /// Sets the rows of the table; they must outlive the statements that read them.
   void show(const EntryRows& rows) { rows_ = &rows; }
 
  private:

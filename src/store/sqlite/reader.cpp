@@ -9,7 +9,7 @@
 namespace pawl::sqlite {
 namespace {
 
-// One order of columns for entries of the log and for those that a head carries itself.
+// The same order of columns for entries in the log and for those that a head contains.
 #define PAWL_ENTRY_COLUMNS                                                                                 \
   "seq, id, kind, machine, key, partition, version, generation, prev, state, schema, at, event, payload, " \
   "data, extra, finished"
@@ -94,7 +94,7 @@ Result<std::optional<Entry>> EntryReader::kept_entry(const InstanceId& id, Seq s
   if (!found) return std::nullopt;
   PAWL_TRY(auto entry, read_entry(kept_));
   if (entry.kind != EntryKind::created) {
-    // The row always has them, the entry itself only where it began a generation.
+    // The row always has them, the entry only if it began a generation.
     entry.key.clear();
     entry.partition.clear();
   }
@@ -121,7 +121,7 @@ Result<std::vector<Entry>> EntryReader::history(const InstanceId& id, Seq head, 
   Seq next = head;
   if (before != 0) {
     PAWL_TRY(const auto after, log_entry(before));
-    // What lies behind the newest entry was never one of this instance; nothing is missing there.
+    // Beyond the newest entry this instance has no entries, so none is missing.
     if (after ? after->id != id : before > head) {
       return fail(Code::invalid_argument,
                   fmt::format("entry {} is not one of instance {}", before, id.to_string()),

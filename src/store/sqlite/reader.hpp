@@ -20,12 +20,12 @@
 
 namespace pawl::sqlite {
 
-/// Reads entries through a connection that somebody else owns: a reader's, or the writer's with its open
-/// batch. One thread at a time.
+/// Reads entries through a connection that it does not own: a reader's, or the writer's including its open
+/// batch. For one thread at a time.
 class EntryReader {
  public:
   Result<void> attach(Database& db);
-  /// Numbers given out in a batch that was dropped may come to mean another machine.
+  /// Must be called when a batch is dropped: its numbers of machines may be used again for other machines.
   void forget_machines() { machines_.clear(); }
 
   Result<std::optional<Entry>> head_entry(const InstanceId& id, Seq seq);
@@ -51,7 +51,7 @@ class EntryReader {
   std::vector<std::string> machines_;  ///< by number
 };
 
-/// One reading connection. One thread at a time.
+/// A reading connection. For one thread at a time.
 class Reader {
  public:
   static Result<std::unique_ptr<Reader>> open(const SqliteOptions& options);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Retention: cutting the log from below, forgetting instances, giving pages back. Each call does a bounded
-// part in a transaction of its own, so that batches never wait long.
+// Retention: removing old entries, forgetting instances, releasing pages. Each call does a bounded part in
+// its own transaction, so that batches never wait long.
 #include <algorithm>
 #include <span>
 
@@ -12,7 +12,7 @@ namespace {
 
 /// Rows of the log per call.
 constexpr std::int64_t kRows = 5000;
-/// Pages given back per call, and how few free ones are not worth it.
+/// Pages released per call, and the number of free pages below which it is not worthwhile.
 constexpr std::int64_t kPages = 2000;
 
 Result<void> run(Database& db, std::string_view sql, std::int64_t parameter) {
@@ -21,7 +21,7 @@ Result<void> run(Database& db, std::string_view sql, std::int64_t parameter) {
   return statement.run();
 }
 
-/// Where this call's cut ends: at most `kRows` entries from the log's beginning.
+/// The last entry that this call removes: at most `kRows` entries from the beginning of the log.
 Result<Seq> end_of_cut(Database& db, Seq horizon) {
   PAWL_TRY(auto rows,
            db.prepare("SELECT count(*), max(seq) FROM (SELECT seq FROM log WHERE seq <= ?1 ORDER BY seq "
@@ -32,9 +32,9 @@ Result<Seq> end_of_cut(Database& db, Seq horizon) {
   return rows.integer(0) < kRows ? horizon : rows.integer(1);
 }
 
-/// The newest entries below the cut move into their heads, the others go.
+/// Moves the newest entries below the cut into their heads and deletes the others.
 Result<void> cut(Database& db, Seq end) {
-  // The plus sign keeps the planner from reading all heads; the log's range is the small side.
+  // The plus sign keeps the planner from reading all heads; the range of the log is smaller.
   PAWL_CHECK(run(db,
                  "UPDATE heads SET kind = l.kind, prev = l.prev, schema = l.schema, event = l.event, "
                  "payload = l.payload, data = l.data, extra = l.extra FROM log AS l "
@@ -44,7 +44,7 @@ Result<void> cut(Database& db, Seq end) {
 }
 
 constexpr const char* kGiveBack = "PRAGMA incremental_vacuum(2000)";
-static_assert(kPages == 2000, "the statement above names it");
+static_assert(kPages == 2000, "the statement above contains it");
 
 Result<void> forget_heads(Database& db, std::span<const InstanceId> ids) {
   PAWL_TRY(auto values, db.prepare("DELETE FROM ephemeral WHERE id = ?1"));
@@ -58,7 +58,7 @@ Result<void> forget_heads(Database& db, std::span<const InstanceId> ids) {
   return {};
 }
 
-/// Whether much of the file is free. A little is not given back: the log grows into it again.
+/// Whether much of the file is free. A little is not released: the log will use it again.
 Result<bool> is_roomy(Database& db) {
   PAWL_TRY(const auto unused, db.integer("PRAGMA freelist_count"));
   PAWL_TRY(const auto pages, db.integer("PRAGMA page_count"));
@@ -100,7 +100,7 @@ Result<bool> SqliteStore::retain(Seq horizon) {
 Result<void> SqliteStore::forget(std::span<const InstanceId> ids) {
   PAWL_CHECK(status_.writable());
   if (ids.empty()) return {};
-  // Every head is written before, and the mark with them: opening replays no entry of a forgotten instance.
+  // Every head and the mark are written before: opening replays no entry of a forgotten instance.
   return writer_.between_batches([&] { return forget_heads(writer_.database(), ids); });
 }
 

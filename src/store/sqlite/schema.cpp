@@ -106,7 +106,7 @@ bool is_own_table(std::string_view name) {
 }
 
 Result<void> prepare_connection(Database& db, Access access, Duration lock_wait) {
-  // Waiting covers the short moments in which another program or a checkpoint holds a lock.
+  // The wait bridges the short times in which another program or a checkpoint holds a lock.
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(lock_wait);
   sqlite3_busy_timeout(db.get(), static_cast<int>(wait.count()));
   sqlite3_db_config(db.get(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);

@@ -17,8 +17,8 @@ namespace {
 /// Connections of one kind.
 constexpr std::size_t kReaders = 4;
 
-/// Moves the WAL into the database file. A reader of an old snapshot may keep a part of it back; then the
-/// sync of the next commit must do.
+/// Moves the WAL into the database file. A reader of an old snapshot may prevent a part of it; then the sync
+/// of the next commit has to suffice.
 Result<void> rewrite_wal(Database& db, Duration lock_wait) {
   sqlite3_busy_timeout(db.get(), 0);
   const int code = sqlite3_wal_checkpoint_v2(db.get(), "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
@@ -38,8 +38,8 @@ std::int64_t size_of(sqlite3_file* file) {
   return file != nullptr && file->pMethods->xFileSize(file, &size) == SQLITE_OK ? size : 0;
 }
 
-/// By how much opening can enlarge the files: by what the WAL has and the database file has not, and a little
-/// for the commit of the epoch and the index of the WAL.
+/// By how much opening can enlarge the files: by the pages that are in the WAL only, and a little for the
+/// commit of the epoch and the index of the WAL.
 std::int64_t space_needed(Database& db) {
   constexpr std::int64_t kMargin = 64 << 10;
   const auto pages = db.integer("PRAGMA page_count");
@@ -49,7 +49,7 @@ std::int64_t space_needed(Database& db) {
   return kMargin + std::max<std::int64_t>(grows, 0);
 }
 
-/// The bytes that this process may still use on the device of the database; nothing where nobody says.
+/// The bytes that this process may still use on the device of the database; nothing if unknown.
 std::optional<std::int64_t> space_left(Database& db, const SqliteOptions& options) {
   sqlite3_int64 left = 0;
   if (sqlite3_file_control(db.get(), "main", kSpaceLeft, &left) == SQLITE_OK) return left;
@@ -75,9 +75,9 @@ SqliteStore::SqliteStore(SqliteOptions options)
 }
 
 SqliteStore::~SqliteStore() {
-  // What closing writes only saves the next opening some replaying; where it fails, the log still has it all.
+  // Closing only saves the next opening some replaying; if it fails, the log still has everything.
   static_cast<void>(writer_.close());
-  // The last connection tidies up.
+  // The last connection cleans up.
   lock_.release_database();
 }
 
@@ -134,7 +134,7 @@ Result<Meta> SqliteStore::become_owner(Database& db) {
   return meta;
 }
 
-/// Says what a person can do about it.
+/// Adds to the error what the user can do.
 Error SqliteStore::cannot_open(Database& db, Error cause) const {
   if (cause.code() == Code::rolled_back) {
     return Error(
@@ -164,7 +164,7 @@ Result<void> SqliteStore::open_reader() {
   PAWL_CHECK(prepare_connection(db, Access::reader));
   PAWL_TRY(const auto kind, identify(db));
   if (kind == FileKind::empty)
-    return fail(Code::invalid_argument, fmt::format("'{}' holds no store", options_.path));
+    return fail(Code::invalid_argument, fmt::format("'{}' contains no store", options_.path));
   PAWL_TRY(const auto meta, read_meta(db));
   PAWL_TRY(auto info, facts(db, meta));
   status_.set(std::move(info));

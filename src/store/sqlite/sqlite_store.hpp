@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The SQLite store: puts the parts together. `open_sqlite` in store.hpp makes one.
+/// The SQLite store, which combines the parts. `open_sqlite` in store.hpp creates it.
 
 #include <memory>
 #include <stop_token>
@@ -18,7 +18,7 @@
 
 namespace pawl::sqlite {
 
-/// Thread-safe as `Store` says.
+/// As thread-safe as `Store` requires.
 class SqliteStore final : public Store {
  public:
   explicit SqliteStore(SqliteOptions options);
@@ -70,7 +70,7 @@ class SqliteStore final : public Store {
   Writer writer_;
   EntryReader batch_entries_;  ///< reads through the writer's connection
   std::stop_source closing_;
-  // What takes long keeps no connection from what is short: the engine's lane waits for lookups.
+  // Long reads have their own connections: the engine's lane waits for lookups.
   ReaderPool<Reader> lookups_;
   ReaderPool<Reader> ranges_;
   ReaderPool<Reader> queries_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both ends of a transfer in SQLite.
+// Source and target of a transfer in SQLite.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 namespace pawl::sqlite {
 namespace {
 
-/// Rows in one transaction of the copy. It is synced only once, at its end.
+/// Rows per transaction of the copy, which is synced only once, at its end.
 constexpr std::int64_t kRowsPerTransaction = 10'000;
 
 std::string rows_of(const TransferTable& table, Seq horizon) {
@@ -58,7 +58,7 @@ Result<void> read_table(Database& db, const TransferTable& table, Seq horizon, c
 class SqliteSource final : public TransferOrigin {
  public:
   Result<void> open(const std::string& path) {
-    // As its owner, so that nobody else writes it.
+    // Opened as the owner, so that no other process can write.
     PAWL_TRY(owner_, open_sqlite({.path = path, .create = false}));
     PAWL_TRY(db_, Database::open(path, SQLITE_OPEN_READONLY, ""));
     return prepare_connection(db_, Access::reader);
@@ -104,7 +104,7 @@ class SqliteTarget final : public TransferTarget {
     PAWL_TRY(const auto kind, identify(db_));
     if (kind == FileKind::pawl) return {};
     return fail(Code::invalid_argument,
-                fmt::format("'{}' is there already; give the name of a file that is not", path));
+                fmt::format("'{}' exists already; name a file that does not exist", path));
   }
   bool holds_store() const override { return there_; }
   Result<TransferMeta> meta() override { return transfer_meta(db_); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The writer's other half: heads written behind, and how a batch ends, well or badly.
+// The other half of the writer: writing heads later, and how a batch ends.
 #include <fmt/format.h>
 
 #include <limits>
@@ -55,7 +55,7 @@ Result<void> Writer::write_head(const DirtyHead& head) {
   return {};
 }
 
-/// Goes on with the round, also in the middle of a batch and on a helper's thread.
+/// Continues the round; also called in the middle of a batch and on a helper thread.
 Result<void> Writer::write_slice(std::size_t most) {
   const auto rows = heads_.slice(most, slice_);
   if (rows.empty()) return {};
@@ -65,7 +65,7 @@ Result<void> Writer::write_slice(std::size_t most) {
   return {};
 }
 
-/// How many heads go with so many entries. A round is spread evenly, and ends a little before the next.
+/// Number of heads to write with so many entries. A round is spread evenly and ends shortly before the next.
 std::size_t Writer::share_of(std::size_t entries) const {
   return heads_.round_size() * entries * 9 / (8 * static_cast<std::size_t>(flush_every()));
 }
@@ -79,7 +79,7 @@ Result<void> Writer::write_all_heads() {
 Result<void> Writer::rebuild_heads(std::span<const MissingHead> missing) {
   PAWL_CHECK(status_.writable());
   if (in_batch_) return fail(Code::invalid_argument, "a batch is open; commit or discard it first");
-  // Not `between_batches`: heads that are to be updated and do not exist are what this is about.
+  // Not `between_batches`, which would fail on the missing heads.
   PAWL_CHECK(begin());
   const auto rebuild = [&]() -> Result<void> {
     PAWL_TRY(
@@ -122,7 +122,7 @@ Result<void> Writer::end_transaction() {
   heads_.take_batch();
   new_machines_.clear();
   forget_batch();
-  // The batch is durable whatever happens here; a failure is found in the status by the next call.
+  // The batch is durable in any case; the next call finds a failure in the status.
   static_cast<void>(checkpointer_.bound(wal_pages_));
   return {};
 }
@@ -141,7 +141,7 @@ void Writer::forget_batch() {
 
 void Writer::roll_back() {
   appender_.drop();
-  // SQLite may have rolled back by itself. Where this fails the connection holds nothing durable either.
+  // SQLite may have rolled back already. If this fails, nothing of the batch is durable either.
   if (db_.in_transaction()) sqlite3_step(rollback_.get());
   rollback_.reset();
   forget_batch();

@@ -9,7 +9,7 @@
 namespace pawl::sqlite {
 namespace {
 
-/// Rows of heads written with one batch at least, so that small batches do not touch the same pages often.
+/// Minimum number of head rows written with one batch, so that small batches do not rewrite the same pages.
 constexpr std::size_t kSlice = 4;
 
 /// Parameters of the append, in the order of the table's columns.
@@ -96,7 +96,7 @@ Result<void> Writer::prepare() {
 Result<void> Writer::begin() {
   if (in_batch_) return {};
   if (auto begun = begin_.run(); !begun) {
-    // Another program that writes ends at some time; anything else is a failing disk.
+    // Another program that writes will finish; any other error is a failing disk.
     if (begun.error().code() != Code::rolled_back) return fail(lost(std::move(begun).error()));
     return fail(
         Code::rolled_back,
@@ -118,13 +118,13 @@ Result<Seq> Writer::apply(const Write& write) {
   PAWL_CHECK(status_.writable());
   PAWL_CHECK(check_limits(write));
   PAWL_CHECK(begin());
-  // Numbers for machines come first: they stay when the rest is refused, and nobody sees them.
+  // Numbers for machines come first: they remain if the rest is refused, which is harmless.
   for (const auto& entry : write.entries) {
     if (auto number = machine_number(entry.machine); !number) return fail(lost(std::move(number).error()));
   }
   if (write.sql.empty()) return append(write);
 
-  // The application's statements may look at the log.
+  // The application's statements may read the log.
   if (auto done = appender_.finish(); !done) return fail(lost(std::move(done).error()));
   if (auto done = savepoint_.run(); !done) return fail(lost(std::move(done).error()));
   Result<Seq> result = Seq{0};
@@ -149,8 +149,8 @@ Result<Seq> Writer::apply(const Write& write) {
   return result;
 }
 
-/// Gives the entries their numbers. They are written later, many at once; only a request id has to be
-/// compared with the others now.
+/// Assigns numbers to the entries. They are written later, in bulk; only a request id has to be compared with
+/// the others now.
 Result<Seq> Writer::append(const Write& write) {
   if (write.request) return append_tagged(write);
   const Seq first = next_;
@@ -184,8 +184,7 @@ Result<Seq> Writer::append_tagged(const Write& write) {
       auto error = db_.error(code, "appending to the log");
       insert_.reset();
       heads_.take_back(count);
-      // Only a request id can meet an equal one, and it stands with the first entry: nothing was appended
-      // yet.
+      // Only the request id can conflict. It is part of the first entry, so nothing was appended yet.
       if (code == SQLITE_CONSTRAINT_UNIQUE && count == 0) {
         return fail(Code::request_id_reused, "a transaction with this request id was applied before");
       }
@@ -203,7 +202,7 @@ Result<Seq> Writer::append_tagged(const Write& write) {
 }
 
 void Writer::bind_sparse(int index, std::string_view text) {
-  // Parameters keep their value over a reset; most of these are NULL most of the time.
+  // Parameters keep their values across a reset; most of these are usually NULL.
   auto& bound = bound_.at(static_cast<std::size_t>(index));
   if (!text.empty()) {
     insert_.bind_text(index, text);
@@ -291,8 +290,8 @@ Result<void> Writer::commit() {
   return end_transaction();
 }
 
-/// In a large table the changed rows lie far apart; the more of them come together, the fewer pages are
-/// written for each.
+/// In a large table the changed rows are far apart; the more of them are written together, the fewer pages
+/// each of them costs.
 std::int64_t Writer::flush_every() const {
   constexpr std::int64_t kManyRows = 4 * 65536;
   const auto rows = rows_.load();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The owner's side of the SQLite store: the open batch, the append to the log, heads written behind.
+/// The writing side of the SQLite store: the open batch, the append to the log, heads written later.
 ///
 ///     PAWL_TRY(const auto seq, writer.apply(write));
 ///     PAWL_CHECK(writer.commit());
@@ -23,7 +23,7 @@
 
 namespace pawl::sqlite {
 
-/// Used by one thread at a time, except where noted.
+/// For one thread at a time unless noted otherwise.
 class Writer {
  public:
   Writer(Status& status, Checkpointer& checkpointer, const SqliteOptions& options)
@@ -31,9 +31,9 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  /// `next` is the first number this owner may give out; `flushed` is how far the table of heads is true.
+  /// `next` is the first number that this owner may use; the table of heads is up to date up to `flushed`.
   Result<void> open(Database db, Seq next, Seq flushed);
-  /// Drops an open batch and writes down what only memory knows, so that the next opening need not replay.
+  /// Drops an open batch and writes the heads in memory, so that the next opening need not replay.
   Result<void> close();
 
   Result<Seq> apply(const Write& write);
@@ -41,28 +41,28 @@ class Writer {
   Result<void> commit();
   void discard();
   Result<void> execute(std::span<const Sql> statements);
-  /// Writes heads that are missing, from their newest entries, in one durable transaction.
+  /// Writes missing heads from their newest entries, in one durable transaction.
   Result<void> rebuild_heads(std::span<const MissingHead> missing);
-  /// How many heads there are, about.
+  /// Approximate number of heads.
   void expect_rows(std::int64_t rows) { rows_ = rows; }
 
-  /// Whether the calling thread has a batch open here. From any thread.
+  /// Whether the calling thread has opened the batch. Thread-safe.
   bool batch_is_mine() const { return batch_thread_.load() == std::this_thread::get_id(); }
   Database& database() { return db_; }
   bool in_batch() const { return in_batch_; }
 
-  // Appending on another thread what the owner has applied so far; see `Appender`.
+  // Appending on a helper thread; see `Appender`.
   bool wants_help() const { return appender_.wants_help(); }
   void help() { appender_.help(); }
   /// Takes the connection back from the helper.
   void settle() { appender_.settle(); }
 
-  /// Runs `work` in a transaction of its own, between batches, with every head written before it.
+  /// Writes every head, then runs `work` in its own transaction, between batches.
   template <class Work>
   Result<void> between_batches(Work work);
   /// Sets a value of `pawl_meta` in the open transaction.
   Result<void> mark(std::string_view name, std::int64_t value);
-  /// Notes the highest number given out and the log's time, which an empty log no longer shows.
+  /// Stores the highest number used and the time of the log, because the log may become empty.
   Result<void> mark_numbers();
 
  private:
@@ -98,7 +98,7 @@ class Writer {
   ApplicationSql application_;
   Statement begin_, commit_, rollback_, savepoint_, release_, rollback_to_;
   Statement insert_, insert_head_, update_head_, insert_machine_, update_meta_, put_, erase_;
-  std::array<bool, 32> bound_{};  ///< which of the optional parameters of `insert_` hold something
+  std::array<bool, 32> bound_{};  ///< which optional parameters of `insert_` are bound
 
   DirtyHeads heads_;
   std::map<std::string, std::int64_t, std::less<>> machines_;
@@ -111,7 +111,7 @@ class Writer {
   Seq next_ = 1;
   Seq batch_last_ = 0;
   Time batch_at_{};
-  std::atomic<std::int64_t> rows_ = 0;  ///< heads, about
+  std::atomic<std::int64_t> rows_ = 0;  ///< approximate number of heads
   std::size_t slice_ = 0;               ///< head rows written in the open transaction
   std::int64_t wal_pages_ = 0;
 };

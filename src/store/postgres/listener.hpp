@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A thread with a connection of its own that listens: it prolongs the owner's lease, hears of a new owner at
-/// once, and wakes those who wait for entries. Notifications make it fast, polling makes it sure.
+/// A thread with its own connection that listens for notifications: it renews the owner's lease, notices a
+/// new owner immediately, and wakes callers that wait for entries. It also polls, in case a notification is
+/// lost.
 ///
-///     keeper.start();
-///     PAWL_TRY(const bool there, keeper.wait(after, most));
+///     listener.start();
+///     PAWL_TRY(const bool there, listener.wait(after, most));
 
 #include <condition_variable>
 #include <functional>
@@ -20,31 +21,31 @@
 namespace pawl::postgres {
 
 /// Thread-safe.
-class Keeper {
+class Listener {
  public:
-  Keeper(const PostgresOptions& options, const Address& address, const Names& names, Status& status,
-         Ownership& ownership)
+  Listener(const PostgresOptions& options, const Address& address, const Names& names, Status& status,
+           Ownership& ownership)
       : options_(options), address_(address), names_(names), status_(status), ownership_(ownership) {}
-  Keeper(const Keeper&) = delete;
-  Keeper& operator=(const Keeper&) = delete;
-  ~Keeper() { stop(); }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  ~Listener() { stop(); }
 
-  /// Does nothing where it runs already.
+  /// No-op if the thread is running.
   Result<void> start();
   void stop();
 
-  /// Whether there is an entry after this one, now or within the time.
+  /// Waits at most `most` for an entry after `after`; returns whether there is one.
   Result<bool> wait(Seq after, Duration most);
-  /// The owner has committed.
+  /// Called after each commit of the owner.
   void committed(Seq last);
 
  private:
   void run(const std::stop_token& stop);
   Result<void> connect();
-  /// One turn: renewing or polling where it is due, then waiting for the socket.
-  Result<void> turn();
-  void hear();
-  void learn(Seq last);
+  /// Renews or polls if due, then waits for the socket.
+  Result<void> run_once();
+  void read_notifications();
+  void set_newest(Seq last);
   Result<void> poll_log();
 
   const PostgresOptions& options_;
@@ -55,7 +56,7 @@ class Keeper {
 
   std::mutex start_mutex_;
   std::mutex mutex_;
-  std::condition_variable heard_;
+  std::condition_variable changed_;
   Seq newest_ = 0;
   int waiting_ = 0;
 
