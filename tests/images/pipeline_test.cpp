@@ -33,7 +33,7 @@ TEST_F(ImagePipeline, TwoStartsOfOneImageAreOneRun) {
   const auto first = world.start(key, "a").value();
   const auto second = world.start(key, "a").value();
   EXPECT_TRUE(second.attached);
-  EXPECT_EQ(first.run, second.run);
+  EXPECT_EQ(first.ulid, second.ulid);
   EXPECT_EQ(world.ended(kProcess, "a").state, RunState::done);
   EXPECT_EQ(world.counts.fetched, 1);
 }
