@@ -136,7 +136,7 @@ Result<void> run_worker(const WorkerOptions& options) {
   PAWL_TRY(const auto engine, open_engine(runtime, std::move(machines),
                                           {.store = options.store,
                                            .take_over = options.take_over,
-                                           .workers = 4,
+                                           .work_threads = 4,
                                            .schema = {{.text = "CREATE TABLE IF NOT EXISTS increments("
                                                                "request INTEGER PRIMARY KEY NOT NULL)"}},
                                            .checkpoint_every = 20ms},

@@ -68,10 +68,10 @@ Result<void> run_worker(const std::string& directory) {
                 .end());
   Machines machines;
   flows.add_machines(machines);
-  PAWL_TRY(
-      const auto engine,
-      Engine::open(runtime, std::move(machines),
-                   {.store = "sqlite:" + directory + "/flows.db", .workers = 4, .pools = {{"line", 4}}}));
+  PAWL_TRY(const auto engine,
+           Engine::open(
+               runtime, std::move(machines),
+               {.store = "sqlite:" + directory + "/flows.db", .work_threads = 4, .pools = {{"line", 4}}}));
   PAWL_CHECK(flows.attach(*engine));
   const auto watch = [&](const std::string& id) {
     flows.wait("job", id, std::nullopt, [&answers, id](const Result<Run>& run) {

@@ -193,7 +193,7 @@ TEST_F(EffectsTest, WorkThatTakesTooLongIsAskedToStopAndFails) {
 TEST_F(EffectsTest, WorkThatDoesNotStopIsGivenUpAndItsThreadReplaced) {
   options.timeout = 5s;
   options.retry = kNever;
-  begin({.workers = 2});
+  begin({.work_threads = 2});
   bank.deaf = 2;
   place_orders(3);
   EXPECT_EQ(state("o2"), Order::placed);
@@ -209,7 +209,7 @@ TEST_F(EffectsTest, WorkThatDoesNotStopIsGivenUpAndItsThreadReplaced) {
 TEST_F(EffectsTest, AsManyThreadsAreReplacedAsThereAreAndNoMore) {
   options.timeout = 5s;
   options.retry = kNever;
-  begin({.workers = 1});
+  begin({.work_threads = 1});
   bank.deaf = 2;
   place_orders(3);
   run().simulation().run_for(20min);
@@ -222,7 +222,7 @@ TEST_F(EffectsTest, AsManyThreadsAreReplacedAsThereAreAndNoMore) {
 
 TEST_F(EffectsTest, WorkThatDoesNotStopKeepsThePermitOfItsPool) {
   options = {.retry = kNever, .timeout = 5s, .pool = "till", .failed = on_failure<ChargeFailed>()};
-  begin({.workers = 4, .pools = {{"till", 1}}});
+  begin({.work_threads = 4, .pools = {{"till", 1}}});
   bank.deaf = 1;
   place_orders(2);
   run().simulation().run_for(10s);
@@ -239,7 +239,7 @@ TEST_F(EffectsTest, WorkThatDoesNotStopFreesThePermitOfItsPoolWhereItIsToldTo) {
              .pool = "till",
              .overdue_frees_permit = true,
              .failed = on_failure<ChargeFailed>()};
-  begin({.workers = 4, .pools = {{"till", 1}}});
+  begin({.work_threads = 4, .pools = {{"till", 1}}});
   bank.deaf = 1;
   place_orders(2);
   run().simulation().run_for(10s);

@@ -34,7 +34,7 @@ class EngineThreads : public testing::Test {
     auto opened =
         Engine::open(runtime, std::move(machines),
                      {.store = "sqlite:" + (directory / "engine.db").string(),
-                      .workers = 3,
+                      .work_threads = 3,
                       .cache_bytes = 2000,
                       .schema = {{.text = "CREATE TABLE IF NOT EXISTS paid(receipt TEXT PRIMARY KEY)"}},
                       .checkpoint_every = 1ms});

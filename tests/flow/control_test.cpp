@@ -193,9 +193,9 @@ TEST_F(FlowControlTest, ARetriedRunIsFoundByItsNewIdAlsoAfterACrash) {
   kit.simulation().run_for(1h);
   script.doings.erase("ship");
   const auto again = flows().retry("shop", "x").value();
-  EXPECT_EQ(flows().find(again.run).value().created_at, again.created_at);
+  EXPECT_EQ(flows().find(again.ulid).value().created_at, again.created_at);
   kit.crash();
-  const auto found = flows().find(again.run);
+  const auto found = flows().find(again.ulid);
   ASSERT_TRUE(found) << found.error().to_string();
   EXPECT_EQ(found->created_at, again.created_at);
 }
@@ -284,7 +284,7 @@ TEST_F(FlowControlTest, AFailedRunIsRetriedFromTheStepThatFailedWithItsResponse)
   script.log.clear();
   const auto again = flows().retry("shop", "x").value();
   EXPECT_EQ(again.generation, 2);
-  EXPECT_NE(again.run, failed.run);
+  EXPECT_NE(again.ulid, failed.ulid);
   const auto ended = flows().wait("shop", "x").value();
   EXPECT_EQ(ended.state, RunState::done);
   EXPECT_THAT(script.log, ElementsAre("x:ship", "x:tidy", "x:report"));

@@ -46,7 +46,7 @@ TEST_F(FlowRunTest, ASecondStartOfTheSameIdAttaches) {
   const auto second = start({.id = "x"});
   EXPECT_FALSE(first.attached);
   EXPECT_TRUE(second.attached);
-  EXPECT_EQ(first.run, second.run);
+  EXPECT_EQ(first.ulid, second.ulid);
 }
 
 TEST_F(FlowRunTest, AFinishedIdCanBeStartedAgain) {
@@ -54,7 +54,7 @@ TEST_F(FlowRunTest, AFinishedIdCanBeStartedAgain) {
   ended("x");
   const auto second = start({.id = "x"});
   EXPECT_FALSE(second.attached);
-  EXPECT_NE(first.run, second.run);
+  EXPECT_NE(first.ulid, second.ulid);
   EXPECT_EQ(second.generation, 2);
 }
 

@@ -33,10 +33,10 @@ class FlowThreadsTest : public ::testing::Test {
     flows.add(flow<Number, Sum>("elsewhere").remote("one").to("two", add).end());
     Machines machines;
     flows.add_machines(machines);
-    engine =
-        Engine::open(runtime, std::move(machines),
-                     {.store = "sqlite:" + directory + "/flows.db", .workers = 3, .pools = {{"line", 2}}})
-            .value();
+    engine = Engine::open(
+                 runtime, std::move(machines),
+                 {.store = "sqlite:" + directory + "/flows.db", .work_threads = 3, .pools = {{"line", 2}}})
+                 .value();
     EXPECT_TRUE(flows.attach(*engine));
   }
   ~FlowThreadsTest() override {

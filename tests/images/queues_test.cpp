@@ -27,7 +27,7 @@ class ImageQueues : public testing::Test {
     flows.add_machines(machines);
     engine = Engine::open(runtime, std::move(machines),
                           {.store = "sqlite:" + place / "flows.db",
-                           .workers = 2 * kImages,  // so that nothing but the queues holds them back
+                           .work_threads = 2 * kImages,  // so that nothing but the queues holds them back
                            .pools = {{std::string(kDownloads), options.downloads},
                                      {std::string(kUnpacking), options.unpacking}},
                            .migrations = {{"images", image_migrations()}}})

@@ -217,7 +217,7 @@ class FaultsWorld : public World {
     health_.calm = true;
     return {.store = "sqlite:faults.db",
             .vfs = disk_.vfs_name(),
-            .workers = 1 + sim_.draw(2),
+            .work_threads = 1 + sim_.draw(2),
             .batch = chance(2) ? 1 + sim_.draw(3) : 64,
             .cache_bytes = chance(3) ? std::size_t{10000} : std::size_t{1},
             .pools = {{"path", 1}},

@@ -187,9 +187,11 @@ class FlowWorld {
       flows_->add(make_order());
       Machines machines;
       flows_->add_machines(machines);
-      auto opened = Engine::open(
-          *process_, std::move(machines),
-          {.store = "sqlite:flows.db", .vfs = disk_.vfs_name(), .workers = 4, .pools = {{"line", kPlaces}}});
+      auto opened = Engine::open(*process_, std::move(machines),
+                                 {.store = "sqlite:flows.db",
+                                  .vfs = disk_.vfs_name(),
+                                  .work_threads = 4,
+                                  .pools = {{"line", kPlaces}}});
       sim_.require(opened.has_value(), "the store opens");
       engine_ = *std::move(opened);
       sim_.require(flows_->attach(*engine_).has_value(), "the flows are attached");

@@ -213,8 +213,8 @@ class LifecycleWorld : public World {
   EngineOptions options() override {
     return {.store = "sqlite:lifecycle.db",
             .vfs = disk_.vfs_name(),
-            .workers = 1 + sim_.draw(2),
-            .begun = 2,
+            .work_threads = 1 + sim_.draw(2),
+            .max_started_attempts = 2,
             .batch = chance(3) ? 1 + sim_.draw(3) : 64,
             .pools = {{"one", 1}, {"line", kLine}}};
   }

@@ -201,7 +201,7 @@ class OwnershipWorld : public World {
   }
 
   EngineOptions options() override {
-    return {.workers = 1 + sim_.draw(2),
+    return {.work_threads = 1 + sim_.draw(2),
             .batch = chance(2) ? 1 + sim_.draw(3) : 64,
             .cache_bytes = chance(3) ? std::size_t{10000} : std::size_t{1},
             .pools = {{"path", 1}}};

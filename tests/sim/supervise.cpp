@@ -140,7 +140,7 @@ class TreeWorld {
       auto opened = Engine::open(*process_, std::move(machines),
                                  {.store = "sqlite:tree.db",
                                   .vfs = disk_.vfs_name(),
-                                  .workers = 4,
+                                  .work_threads = 4,
                                   .pools = {{std::string(Supervisor::kPool), 3}}});
       sim_.require(opened.has_value(), "the store opens");
       engine_ = *std::move(opened);
