@@ -279,6 +279,17 @@ TEST_F(ArchiveExtraction, AccessControlListsWithNamesAreNoted) {
   EXPECT_THAT(unpacked->notes, Contains(HasSubstr("access control lists with names")));
 }
 
+TEST_F(ArchiveExtraction, AccessControlListsOfFifosAreNoted) {
+  place.write(
+      TarBuilder()
+          .pax({{"SCHILY.acl.access", "user::rw-\nuser:1234:r--\ngroup::r--\nmask::r--\nother::---\n"}})
+          .header({.name = "fifo", .type = '6', .mode = 0640})
+          .end());
+  const auto unpacked = place.unpack();
+  ASSERT_TRUE(unpacked) << unpacked.error().to_string();
+  EXPECT_THAT(unpacked->notes, Contains(HasSubstr("access control lists of fifos and devices")));
+}
+
 TEST_F(ArchiveExtraction, AttributesThatAreNotKeptAreNoted) {
   place.write(TarBuilder().pax({{"SCHILY.xattr.security.selinux", "x"}}).file("f", "x").end());
   const auto unpacked = place.unpack();

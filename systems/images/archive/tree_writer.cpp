@@ -252,6 +252,7 @@ Result<void> TreeWriter::write_node(const Admitted& entry, const Attributes& att
 Result<void> TreeWriter::set_owner_and_time(const Place& place, const Admitted& entry,
                                             const Attributes& attributes) {
   if (!attributes.extended.empty()) note("extended attributes of links, fifos and devices were not kept");
+  if (!attributes.acl.access.empty()) note("access control lists of fifos and devices were not kept");
   if (privileged_ &&
       ::fchownat(place.parent, place.name, attributes.uid, attributes.gid, AT_SYMLINK_NOFOLLOW) != 0) {
     return write_failed(errno, "setting the owner of", entry.path);
