@@ -10,6 +10,7 @@
 /// Every flow of an image has the image's id as the id of its run, so that two of them never work on the same
 /// image. Rows are written in the commit of the step that did the work.
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -31,6 +32,9 @@ inline constexpr std::string_view kDeactivate = "deactivate-image";
 inline constexpr std::string_view kRemove = "remove-image";
 inline constexpr std::string_view kCollect = "collect-image-garbage";
 inline constexpr std::string_view kTakeUp = "take-up-snapshots";
+/// Every flow whose runs may use the pool.
+inline constexpr std::array kAllFlows = {kProcess,    kDownload, kUnpack,  kActivate,
+                                         kDeactivate, kRemove,   kCollect, kTakeUp};
 inline constexpr std::string_view kDownloads = "downloads";  ///< the queue of downloads
 inline constexpr std::string_view kUnpacking = "unpacking";
 

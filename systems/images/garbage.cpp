@@ -25,7 +25,7 @@ struct Inventory {
   std::vector<std::string> files;
 };
 
-Result<Inventory> take_stock(Workshop& shop, const Query& query) {
+Result<Inventory> take_stock(Workshop& shop, Backend& pool, const Query& query) {
   Inventory stock;
   std::error_code failure;
   for (const auto& entry : std::filesystem::directory_iterator(shop.archives(), failure)) {
@@ -35,8 +35,7 @@ Result<Inventory> take_stock(Workshop& shop, const Query& query) {
     return fail(Code::store_io, fmt::format("{} cannot be read: {}", shop.archives(), failure.message()));
   }
   std::ranges::sort(stock.files);
-  PAWL_TRY(auto* pool, shop.pool());
-  PAWL_TRY(auto found, pool->list());
+  PAWL_TRY(auto found, pool.list());
   for (auto& volume : found) stock.pool.emplace(volume.id, std::move(volume));
   PAWL_TRY(stock.volumes, list_volumes(query));
   PAWL_TRY(stock.unpacked, list_unpacked(query));
@@ -261,7 +260,8 @@ Result<std::string> remove_garbage(Workshop& shop, Step& step, const Garbage& fo
 
 Outcome collect(Workshop& shop, Step& step, const CollectRequest&, Deeds& deeds) {
   const auto get = [&](std::string_view flow, std::string_view id) { return step.get(flow, id); };
-  PAWL_TRY(const auto garbage, look_for_garbage(shop, query_of(step),
+  PAWL_TRY(auto* pool, shop.pool());
+  PAWL_TRY(const auto garbage, look_for_garbage(shop, *pool, query_of(step),
                                                 [&](std::string_view id) { return is_worked_on(id, get); }));
   deeds.deeds.clear();
   std::size_t done = 0;
@@ -275,8 +275,9 @@ Outcome collect(Workshop& shop, Step& step, const CollectRequest&, Deeds& deeds)
   return Outcome::done();
 }
 
-Result<std::vector<Garbage>> look_once(Workshop& shop, const Query& query, const IsBusy& is_busy) {
-  PAWL_TRY(const auto stock, take_stock(shop, query));
+Result<std::vector<Garbage>> look_once(Workshop& shop, Backend& pool, const Query& query,
+                                       const IsBusy& is_busy) {
+  PAWL_TRY(const auto stock, take_stock(shop, pool, query));
   Busy busy(is_busy);
   std::vector<Garbage> garbage;
   PAWL_CHECK(judge_volumes(stock, busy, garbage));
@@ -287,12 +288,13 @@ Result<std::vector<Garbage>> look_once(Workshop& shop, const Query& query, const
 
 }  // namespace
 
-Result<std::vector<Garbage>> look_for_garbage(Workshop& shop, const Query& query, const IsBusy& is_busy) {
-  PAWL_TRY(auto garbage, look_once(shop, query, is_busy));
+Result<std::vector<Garbage>> look_for_garbage(Workshop& shop, Backend& pool, const Query& query,
+                                              const IsBusy& is_busy) {
+  PAWL_TRY(auto garbage, look_once(shop, pool, query, is_busy));
   if (garbage.empty()) return garbage;
   // A run may have committed and ended between the moment at which its rows were read and the one at which it
   // was asked for. What it left is as it should be by now.
-  PAWL_TRY(const auto again, look_once(shop, query, is_busy));
+  PAWL_TRY(const auto again, look_once(shop, pool, query, is_busy));
   std::erase_if(garbage,
                 [&](const Garbage& found) { return std::ranges::find(again, found) == again.end(); });
   return garbage;

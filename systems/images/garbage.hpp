@@ -42,7 +42,8 @@ using IsBusy = std::function<Result<bool>(std::string_view image_id)>;
 
 /// What belongs to an image that a run works on is never garbage. Runs go on meanwhile and end, so only what
 /// is found a second time, by a look that began after the first one had ended, is reported.
-Result<std::vector<Garbage>> look_for_garbage(Workshop& shop, const Query& query, const IsBusy& is_busy);
+Result<std::vector<Garbage>> look_for_garbage(Workshop& shop, Backend& pool, const Query& query,
+                                              const IsBusy& is_busy);
 
 struct CollectRequest {};
 Flow<CollectRequest, Deeds> collect_flow(Workshop& shop);

@@ -82,7 +82,7 @@ class Images final : public System {
     }
     out.gauge("images_total", "Images by how far their download is.");
     for (const auto& [status, count] : counts) out.sample({{"status", status}}, count);
-    const auto pool = shop_->pool();
+    const auto pool = shop_->attached_pool();
     const auto usage = pool ? (*pool)->pool() : Result<PoolUsage>(fail(pool.error()));
     out.gauge("images_pool_up", "Whether the pool of volumes can be used.").sample(usage ? 1 : 0);
     if (!usage) return;
@@ -130,7 +130,7 @@ class Images final : public System {
   }
 
   void glance(Lane& lane) {
-    const auto pool = shop_->pool();
+    const auto pool = shop_->attached_pool();
     const auto usage = pool ? (*pool)->pool() : Result<PoolUsage>(fail(pool.error()));
     if (usage) tell_level(*usage);
     lane.after(kGlance, [this, &lane] { glance(lane); });

@@ -151,7 +151,7 @@ Result<std::string> body_of(const VerbCall& call, std::initializer_list<std::str
 }
 
 Result<int> process(const VerbCall& call) {
-  PAWL_TRY(const auto body, body_of(call, {"url", "image-id", "snapshot-name"}));
+  PAWL_TRY(const auto body, body_of(call, {"url", "image-id", "snapshot-name", "pool-name"}));
   PAWL_TRY(const auto started, ask<StartedView>(call, Method::post, "/v1/images", body));
   return finish(call, started, started.image_id);
 }
@@ -220,7 +220,7 @@ Result<int> show(const VerbCall& call) {
 }
 
 Result<int> change(const VerbCall& call, Method method, std::string_view more) {
-  PAWL_TRY(auto body, body_of(call, {"snapshot-name"}));
+  PAWL_TRY(auto body, body_of(call, {"snapshot-name", "pool-name"}));
   PAWL_TRY(const auto started, ask<StartedView>(call, method, image_path(call, more),
                                                 method == Method::remove ? std::string() : std::move(body)));
   return finish(call, started, started.image_id);
@@ -309,6 +309,7 @@ Result<int> examine(const VerbCall& call) {
 std::vector<Verb> image_verbs() {
   const VerbArgument image{.name = "image", .description = "the image's id", .required = true};
   const VerbArgument no_wait{.name = "--no-wait", .description = "return once it is durable", .flag = true};
+  const VerbArgument pool{.name = "--pool-name", .description = "the pool; default: the only one there is"};
   const VerbArgument snapshot{.name = "--snapshot-name", .description = "the snapshot; default: snap-IMAGE"};
   return {
       {.name = "process",
@@ -316,13 +317,14 @@ std::vector<Verb> image_verbs() {
        .arguments = {{.name = "url", .description = "s3://BUCKET/KEY or file:///PATH", .required = true},
                      {.name = "--image-id", .description = "its id; default: made of bucket and key"},
                      snapshot,
+                     pool,
                      no_wait},
        .run = process},
       {.name = "ls", .summary = "List images", .run = list},
       {.name = "show", .summary = "Show one image", .arguments = {image}, .run = show},
       {.name = "activate",
        .summary = "Take a snapshot of an image, or take one into use again; prints where it is",
-       .arguments = {image, snapshot, no_wait},
+       .arguments = {image, snapshot, pool, no_wait},
        .run = [](const VerbCall& call) { return change(call, Method::post, "/activate"); }},
       {.name = "deactivate",
        .summary = "Take snapshots of an image out of use; they stay",

@@ -50,6 +50,19 @@ Check check_source(const Workshop& shop) {
   return {"source", true, fmt::format("{} {}", where, who), {}};
 }
 
+Check check_pool(const Workshop& shop) {
+  const auto pool = shop.attached_pool();
+  if (shop.pool_state() == PoolState::not_attached) return {"pool", true, "not attached yet", {}};
+  const auto usage = pool ? (*pool)->pool() : Result<PoolUsage>(fail(pool.error()));
+  if (!usage) return {"pool", false, usage.error().to_string(), "`pawl images setup-pool` attaches it"};
+  const bool has_room = alarm(*usage, shop.options().full) != Alarm::full;
+  if (has_room && !usage->problems.empty()) {
+    return {"pool", false, usage->problems.front(), "see the kernel's log"};
+  }
+  return {"pool", has_room, fmt::format("{} ({} bytes)", level_text(*usage), usage->bytes),
+          has_room ? "" : "`pawl images gc`, or `pawl images setup-pool --extend SIZE`"};
+}
+
 }  // namespace
 
 Result<ImageView> view_image(const ImageRow& row, const Query& query, Flows& flows,
@@ -113,7 +126,7 @@ GarbageList view_garbage(const std::vector<Garbage>& garbage) {
   return list;
 }
 
-Diagnosis diagnose(Workshop& shop) {
+Diagnosis diagnose(const Workshop& shop) {
   Diagnosis diagnosis;
   auto& checks = diagnosis.checks;
   checks.push_back(check_directory(shop));
@@ -126,17 +139,7 @@ Diagnosis diagnose(Workshop& shop) {
                       .help = choice.available || !wanted ? "" : "choose another one with images.backend",
                       .needed = wanted});
   }
-  const auto pool = shop.pool();
-  const auto usage = pool ? (*pool)->pool() : Result<PoolUsage>(fail(pool.error()));
-  if (!usage) {
-    checks.push_back({"pool", false, usage.error().to_string(), "`pawl images setup-pool` makes it"});
-  } else if (const bool room = alarm(*usage, shop.options().full) != Alarm::full;
-             room && !usage->problems.empty()) {
-    checks.push_back({"pool", false, usage->problems.front(), "see the kernel's log"});
-  } else {
-    checks.push_back({"pool", room, fmt::format("{} ({} bytes)", level_text(*usage), usage->bytes),
-                      room ? "" : "`pawl images gc`, or `pawl images setup-pool --extend SIZE`"});
-  }
+  checks.push_back(check_pool(shop));
   diagnosis.healthy =
       std::ranges::all_of(checks, [](const Check& check) { return check.good || !check.needed; });
   return diagnosis;

@@ -124,6 +124,6 @@ Result<ImageView> view_image(const ImageRow& row, const Query& query, Flows& flo
                              const std::vector<VolumeUsage>& usage);
 PoolView view_pool(const Workshop& shop, const PoolUsage& usage, std::uint64_t volumes);
 GarbageList view_garbage(const std::vector<Garbage>& garbage);
-Diagnosis diagnose(Workshop& shop);
+Diagnosis diagnose(const Workshop& shop);
 
 }  // namespace pawl::images

@@ -14,6 +14,7 @@
 #include <ctime>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "images/descriptor.hpp"
 #include "images/directories.hpp"
@@ -82,38 +83,67 @@ Result<ObjectName> Workshop::object(std::string_view bucket, std::string_view ke
   return ObjectName{std::move(used), std::string(key)};
 }
 
+namespace {
+
+std::unexpected<Error> refuse_pool(PoolState state) {
+  const auto* why =
+      state == PoolState::detaching ? "the pool is being detached"
+      : state == PoolState::detached
+          ? "the pool was detached; `pawl images setup-pool` attaches it again"
+          : "the pool is not attached yet; the first image or `pawl images setup-pool` attaches it";
+  return fail(Code::backend_unavailable, why);
+}
+
+}  // namespace
+
 Result<Backend*> Workshop::pool() {
   {
     const std::lock_guard lock(mutex_);
-    if (attached_) return backend_.get();
-    if (detached_) {
-      return fail(Code::backend_unavailable,
-                  "the pool was detached; `pawl images setup-pool` takes it up again");
-    }
+    if (pool_state_ == PoolState::attached) return backend_.get();
+    if (pool_state_ == PoolState::detaching || pool_state_ == PoolState::detached)
+      return refuse_pool(pool_state_);
   }
   return attach_pool();
 }
 
+Result<Backend*> Workshop::attached_pool() const {
+  const std::lock_guard lock(mutex_);
+  if (pool_state_ == PoolState::attached) return backend_.get();
+  if (pool_state_ == PoolState::attach_failed && attach_error_) return fail(*attach_error_);
+  return refuse_pool(pool_state_);
+}
+
+PoolState Workshop::pool_state() const {
+  const std::lock_guard lock(mutex_);
+  return pool_state_;
+}
+
 Result<Backend*> Workshop::attach_pool() {
+  const std::lock_guard changing(changing_pool_);
+  const auto attached = backend_->attach();
   const std::lock_guard lock(mutex_);
-  PAWL_CHECK(backend_->attach());
-  attached_ = true;
-  detached_ = false;
-  return backend_.get();
+  if (attached) {
+    pool_state_ = PoolState::attached;
+    return backend_.get();
+  }
+  // A pool that is in use stays so.
+  if (pool_state_ == PoolState::not_attached) pool_state_ = PoolState::attach_failed;
+  attach_error_ = attached.error();
+  return fail(attached.error());
 }
 
-Result<void> Workshop::detach_pool() {
-  const std::lock_guard lock(mutex_);
-  if (detached_) return {};
-  PAWL_CHECK(backend_->detach());
-  attached_ = false;
-  detached_ = true;
-  return {};
-}
-
-bool Workshop::is_detached() const {
-  const std::lock_guard lock(mutex_);
-  return detached_;
+Result<void> Workshop::detach_pool(const std::function<Result<void>()>& check_unused) {
+  const std::lock_guard changing(changing_pool_);
+  const auto set_state = [this](PoolState state) {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(pool_state_, state);
+  };
+  if (pool_state() == PoolState::detached) return {};
+  const auto before = set_state(PoolState::detaching);
+  auto detached = check_unused();
+  if (detached) detached = backend_->detach();
+  set_state(detached ? PoolState::detached : before);
+  return detached;
 }
 
 Result<void> Workshop::check_pool_name(std::string_view pool_name) const {

@@ -8,9 +8,11 @@
 ///     PAWL_TRY(const auto fetched, shop.source(name).fetch(name, shop.archive_of(image), …));
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -62,6 +64,14 @@ Result<void> check_volume_size(std::int64_t bytes);
 /// Whether the key names a file: "file:///srv/images/alpine.tar".
 bool is_file(std::string_view key);
 
+enum class PoolState : std::uint8_t {
+  not_attached,   ///< not needed yet
+  attach_failed,  ///< tried again by whoever needs it next
+  attached,
+  detaching,  ///< no run gets it any more
+  detached,   ///< on request, until it is set up again
+};
+
 /// Thread-safe once it is open.
 class Workshop {
  public:
@@ -80,15 +90,20 @@ class Workshop {
   Result<ObjectName> object(std::string_view bucket, std::string_view key) const;
   Source& source(const ObjectName& name) const { return name.bucket.empty() ? *files_ : *objects_; }
   Backend& backend() const { return *backend_; }
-  /// The back end with its pool in use.
+  /// The back end with its pool attached, which it attaches if need be.
   Result<Backend*> pool();
+  /// The same for readers, which change nothing. Error: `backend_unavailable` if the pool is not attached,
+  /// with the reason.
+  Result<Backend*> attached_pool() const;
+  PoolState pool_state() const;
   /// The same, and makes or takes up the pool also where that was done before: somebody may have taken it
   /// away since.
   Result<Backend*> attach_pool();
-  /// Gives the pool's devices back, after which `pool` fails until `attach_pool` or the next start. Error:
-  /// `volume_busy` where something is mounted, and those of `Backend::detach`.
-  Result<void> detach_pool();
-  bool is_detached() const;
+  /// Gives the pool's devices back, after which `pool` fails until `attach_pool` or the next start.
+  /// `check_unused` is called when `pool` fails already, so that no run gets the pool behind its back; if it
+  /// fails, the pool stays as it was. Errors: those of `check_unused`; `volume_busy` if something is mounted;
+  /// those of `Backend::detach`.
+  Result<void> detach_pool(const std::function<Result<void>()>& check_unused);
   /// That a request means this pool: it names none, or this one. Error: `invalid_argument`.
   Result<void> check_pool_name(std::string_view pool_name) const;
 
@@ -118,9 +133,10 @@ class Workshop {
   std::unique_ptr<Source> objects_;
   std::unique_ptr<Source> files_;
   std::unique_ptr<Backend> backend_;
+  std::mutex changing_pool_;  ///< one attaches or detaches at a time; taken before `mutex_`
   mutable std::mutex mutex_;
-  bool attached_ = false;
-  bool detached_ = false;  ///< by somebody who wants it to stay so
+  PoolState pool_state_ = PoolState::not_attached;
+  std::optional<Error> attach_error_{};  ///< if attaching failed
   std::uint32_t last_id_ = 0;
   std::set<std::string> overdue_;
   struct Known {

@@ -244,6 +244,15 @@ class FilesTest(ImagesCase):
         self.good(self.images("setup-pool"))
         self.assertEqual(self.good(self.images("process", url, "--image-id", "detached")).strip(), path)
 
+    def test_a_pool_can_be_named(self):
+        _, url = self.image("pooled")
+        path = self.good(self.images("process", url, "--image-id", "pooled", "--pool-name", "pawl"), "^/")
+        self.assertEqual(self.good(self.images("activate", "pooled", "--pool-name", "pawl")), path)
+        for command in (("process", url, "--image-id", "pooled"), ("activate", "pooled")):
+            refused = self.images(*command, "--pool-name", "other")
+            self.assertEqual(refused.returncode, 1, refused)
+            self.assertIn('there is no pool "other"', refused.stderr)
+
     def test_no_wait_returns_the_run(self):
         _, url = self.image("patient")
         self.good(self.images("process", url, "--image-id", "patient", "--no-wait"), "^process-image patient was started\n$")

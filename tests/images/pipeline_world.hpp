@@ -206,7 +206,8 @@ class ImageWorld {
 
   std::vector<Garbage> garbage() {
     const auto get = [this](std::string_view flow, std::string_view id) { return flows().get(flow, id); };
-    return look_for_garbage(shop(), query(), [&](std::string_view id) { return is_worked_on(id, get); })
+    return look_for_garbage(shop(), backend(), query(),
+                            [&](std::string_view id) { return is_worked_on(id, get); })
         .value();
   }
   /// A statement of somebody who has a shell on the database.
