@@ -51,8 +51,8 @@ Result<void> clear_outdated(Workshop& shop, Step& step, Backend& pool, const Sna
   return {};
 }
 
-Outcome check_snapshot(Workshop& shop, Step& step, const ActivateRequest& request,
-                       ActivateResponse& response) {
+Outcome try_check_snapshot(Workshop& shop, Step& step, const ActivateRequest& request,
+                           ActivateResponse& response, ErrorClass& error_class) {
   const auto name = name_of(request);
   if (!name) return give_up_or_retry(name.error());
   if (const auto named = shop.check_pool_name(request.pool_name); !named)
@@ -60,7 +60,9 @@ Outcome check_snapshot(Workshop& shop, Step& step, const ActivateRequest& reques
   if (const auto kept = check_not_removed(step, request.image_id); !kept) return kept.error();
   const auto origin = origin_of(step, request);
   if (!origin) return give_up_or_retry(origin.error());
+  error_class = ErrorClass::storage;
   PAWL_TRY(auto* pool, shop.pool());
+  error_class = ErrorClass::tables;
   const auto query = query_of(step);
   PAWL_TRY(const auto row, find_snapshot_of(query, request.image_id, *name));
   if (!row) {
@@ -73,10 +75,9 @@ Outcome check_snapshot(Workshop& shop, Step& step, const ActivateRequest& reques
   response = {.image_id = request.image_id, .snapshot_name = *name, .origin_id = origin->volume.id};
   response.device_size = static_cast<std::int64_t>(origin->volume.bytes);
   if (row && row->origin_id == origin->volume.id) {
-    const auto looked = pool->find(row->volume);
-    // The tables may be tried three times, the pool twice.
-    if (!looked) return retry_at_most(step, 2, looked.error());
-    const auto& found = *looked;
+    error_class = ErrorClass::storage;
+    PAWL_TRY(const auto found, pool->find(row->volume));
+    error_class = ErrorClass::tables;
     if (is_sound(found, row->volume)) {
       response.snapshot_id = row->volume.id;
       response.marker = row->volume.marker;
@@ -90,13 +91,24 @@ Outcome check_snapshot(Workshop& shop, Step& step, const ActivateRequest& reques
     }
   }
   if (const auto own = check_own(step, request.image_id); !own) return give_up_or_retry(own.error());
-  if (row) PAWL_CHECK(clear_outdated(shop, step, *pool, *row));
+  if (row) {
+    error_class = ErrorClass::storage;
+    PAWL_CHECK(clear_outdated(shop, step, *pool, *row));
+    error_class = ErrorClass::tables;
+  }
   PAWL_TRY(response.snapshot_id.number, shop.take_volume_id(query));
   response.marker = make_marker();
   step.sql(
       add_volume({.volume = volume_of(response), .kind = VolumeKind::snapshot, .image_id = request.image_id},
                  step.now()));
   return Outcome::done();
+}
+
+Outcome check_snapshot(Workshop& shop, Step& step, const ActivateRequest& request,
+                       ActivateResponse& response) {
+  auto error_class = ErrorClass::tables;
+  auto outcome = try_check_snapshot(shop, step, request, response, error_class);
+  return limit_retries(shop, step, error_class, std::move(outcome));
 }
 
 Outcome create_snapshot(Workshop& shop, Step& step, const ActivateRequest& request,
@@ -162,7 +174,7 @@ Flow<ActivateRequest, ActivateResponse> activate_flow(Workshop& shop) {
     };
   };
   return flow<ActivateRequest, ActivateResponse>(std::string(kActivate))
-      .start("check-snapshot", with(check_snapshot), {.retry = exponential(3)})
+      .start("check-snapshot", with(check_snapshot), {.retry = retry_by_class()})
       .to("create-snapshot", with(create_snapshot), {.retry = fixed(3), .rewinds = 3})
       .undo(with(remove_snapshot))
       .to("register", with(register_snapshot), {.retry = exponential(5, Jitter::equal)})

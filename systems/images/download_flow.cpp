@@ -22,7 +22,8 @@ Result<bool> is_intact(Workshop& shop, const ImageRow& row, const std::stop_toke
   return checksum == row.checksum;
 }
 
-Outcome check_exists(Workshop& shop, Step& step, const DownloadRequest& request, DownloadResponse& response) {
+Outcome try_check_exists(Workshop& shop, Step& step, const DownloadRequest& request,
+                         DownloadResponse& response, ErrorClass& error_class) {
   if (const auto checked = check_image_id(request.image_id); !checked)
     return give_up_or_retry(checked.error());
   const auto name = shop.object(request.bucket, request.s3_key);
@@ -31,10 +32,10 @@ Outcome check_exists(Workshop& shop, Step& step, const DownloadRequest& request,
   const auto query = query_of(step);
   PAWL_TRY(auto row, find_object(query, name->bucket, request.s3_key));
   if (row) {
-    const auto intact = is_intact(shop, *row, step.stop());
-    // The tables may be tried three times, files twice.
-    if (!intact) return retry_at_most(step, 2, intact.error());
-    if (*intact) {
+    error_class = ErrorClass::storage;
+    PAWL_TRY(const bool intact, is_intact(shop, *row, step.stop()));
+    error_class = ErrorClass::tables;
+    if (intact) {
       // The object may be known under another id; whoever comes after goes on with that one.
       response = {.image_id = row->image_id,
                   .local_path = row->local_path,
@@ -62,6 +63,12 @@ Outcome check_exists(Workshop& shop, Step& step, const DownloadRequest& request,
   response.local_path = row->local_path;
   step.sql(save_image(*row, step.now()));
   return Outcome::done();
+}
+
+Outcome check_exists(Workshop& shop, Step& step, const DownloadRequest& request, DownloadResponse& response) {
+  auto error_class = ErrorClass::tables;
+  auto outcome = try_check_exists(shop, step, request, response, error_class);
+  return limit_retries(shop, step, error_class, std::move(outcome));
 }
 
 /// Shows how a download goes. Bytes come in small pieces, and people look at most a few times a second.
@@ -181,7 +188,7 @@ Flow<DownloadRequest, DownloadResponse> download_flow(Workshop& shop) {
     };
   };
   return flow<DownloadRequest, DownloadResponse>(std::string(kDownload))
-      .start("check-exists", with(check_exists), {.retry = exponential(3)})
+      .start("check-exists", with(check_exists), {.retry = retry_by_class()})
       .to("download", with(download),
           {.retry = shop.options().download_retry, .timeout = shop.options().download_timeout})
       .undo(discard)

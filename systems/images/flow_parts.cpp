@@ -66,9 +66,17 @@ Result<bool> remove_volume(Backend& pool, const Volume& volume) {
   return true;
 }
 
-Outcome retry_at_most(const Step& step, std::uint32_t retries, const Error& error) {
-  if (step.attempt() <= retries) return error;
-  return Outcome::unrecoverable(fmt::format("{} (after {} retries)", error.to_string(), retries));
+RetryPolicy retry_by_class() { return exponential(kTableRetries + kStorageRetries); }
+
+Outcome limit_retries(Workshop& shop, const Step& step, ErrorClass error_class, Outcome outcome) {
+  if (outcome.kind() != Outcome::Kind::again) {
+    shop.forget_errors(step.run_ulid());
+    return outcome;
+  }
+  const auto retries = error_class == ErrorClass::storage ? kStorageRetries : kTableRetries;
+  if (shop.count_error(step.run_ulid(), error_class) <= retries) return outcome;
+  shop.forget_errors(step.run_ulid());
+  return Outcome::unrecoverable(fmt::format("{} (after {} retries)", outcome.error()->to_string(), retries));
 }
 
 Outcome give_up_or_retry(const Error& error) {

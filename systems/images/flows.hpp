@@ -167,9 +167,16 @@ bool is_sound(const std::optional<FoundVolume>& found, const Volume& volume);
 /// Removes the volume where the pool has it, and not another one in its place. True: it was there.
 Result<bool> remove_volume(Backend& pool, const Volume& volume);
 
-/// To be tried again so many times, where the step tries errors of other kinds more often; then the run
-/// fails.
-Outcome retry_at_most(const Step& step, std::uint32_t retries, const Error& error);
+/// The first step of each flow retries errors of the tables three times, and errors of files and of the pool
+/// twice, each counted by itself.
+inline constexpr std::uint32_t kTableRetries = 3;
+inline constexpr std::uint32_t kStorageRetries = 2;
+/// Of such a step: enough for all errors of both classes.
+RetryPolicy retry_by_class();
+
+/// What comes of such a step: an error is tried again if its class has retries left, else the run fails. The
+/// counts live as long as this process; after a restart, `retry_by_class` is the limit.
+Outcome limit_retries(Workshop& shop, const Step& step, ErrorClass error_class, Outcome outcome);
 
 /// Without retry for what another attempt cannot change, otherwise to be tried again.
 Outcome give_up_or_retry(const Error& error);

@@ -61,7 +61,8 @@ std::string key_of(Step& step, const std::string& image_id) {
   return row && *row ? (*row)->s3_key : std::string();
 }
 
-Outcome check_unpacked(Workshop& shop, Step& step, const UnpackRequest& given, UnpackResponse& response) {
+Outcome try_check_unpacked(Workshop& shop, Step& step, const UnpackRequest& given, UnpackResponse& response,
+                           ErrorClass& error_class) {
   if (const auto checked = check_image_id(given.image_id); !checked) return give_up_or_retry(checked.error());
   if (const auto named = shop.check_pool_name(given.pool_name); !named)
     return give_up_or_retry(named.error());
@@ -71,14 +72,15 @@ Outcome check_unpacked(Workshop& shop, Step& step, const UnpackRequest& given, U
   const auto bytes =
       given.device_size == 0 ? static_cast<std::int64_t>(shop.options().volume_bytes) : given.device_size;
   if (const auto checked = check_volume_size(bytes); !checked) return give_up_or_retry(checked.error());
+  error_class = ErrorClass::storage;
   PAWL_TRY(auto* pool, shop.pool());
+  error_class = ErrorClass::tables;
   const auto query = query_of(step);
   PAWL_TRY(const auto row, find_unpacked(query, given.image_id));
   if (row) {
-    const auto looked = pool->find(row->volume);
-    // The tables may be tried three times, the pool twice.
-    if (!looked) return retry_at_most(step, 2, looked.error());
-    const auto& found = *looked;
+    error_class = ErrorClass::storage;
+    PAWL_TRY(const auto found, pool->find(row->volume));
+    error_class = ErrorClass::tables;
     if (row->layout_verified && row->checksum == request->checksum && is_sound(found, row->volume)) {
       response = {.image_id = given.image_id,
                   .device_id = row->volume.id,
@@ -110,6 +112,12 @@ Outcome check_unpacked(Workshop& shop, Step& step, const UnpackRequest& given, U
   step.sql(add_volume({.volume = volume_of(response), .kind = VolumeKind::image, .image_id = given.image_id},
                       step.now()));
   return Outcome::done();
+}
+
+Outcome check_unpacked(Workshop& shop, Step& step, const UnpackRequest& given, UnpackResponse& response) {
+  auto error_class = ErrorClass::tables;
+  auto outcome = try_check_unpacked(shop, step, given, response, error_class);
+  return limit_retries(shop, step, error_class, std::move(outcome));
 }
 
 /// Refuses before the pool is so full that writers fail. That it is full is said first: a full pool has other
@@ -287,7 +295,7 @@ Flow<UnpackRequest, UnpackResponse> unpack_flow(Workshop& shop) {
     };
   };
   return flow<UnpackRequest, UnpackResponse>(std::string(kUnpack))
-      .start("check-unpacked", with(check_unpacked), {.retry = exponential(3)})
+      .start("check-unpacked", with(check_unpacked), {.retry = retry_by_class()})
       .to("create-device", with(create_device), {.retry = fixed(3), .rewinds = 3})
       .undo(with(remove_device))
       .to("extract-layers", with(extract_layers),

@@ -25,6 +25,7 @@ namespace pawl::images {
 namespace {
 
 constexpr std::string_view kFileScheme = "file://";
+constexpr std::size_t kMostCountedRuns = 10'000;
 
 }  // namespace
 
@@ -194,6 +195,18 @@ bool Workshop::is_overdue(const std::string& run) const {
 void Workshop::forget_overdue(const std::string& run) {
   const std::lock_guard lock(mutex_);
   overdue_.erase(run);
+}
+
+std::uint32_t Workshop::count_error(const std::string& run, ErrorClass error_class) {
+  const std::lock_guard lock(mutex_);
+  // Runs that were cancelled between two attempts; their ULIDs are in the order of their begin.
+  while (errors_.size() >= kMostCountedRuns && !errors_.contains(run)) errors_.erase(errors_.begin());
+  return ++errors_[run][error_class];
+}
+
+void Workshop::forget_errors(const std::string& run) {
+  const std::lock_guard lock(mutex_);
+  errors_.erase(run);
 }
 
 void Workshop::report_violation(std::string_view image_id, std::string_view key, const Error& error) const {

@@ -64,6 +64,9 @@ Result<void> check_volume_size(std::int64_t bytes);
 /// Whether the key names a file: "file:///srv/images/alpine.tar".
 bool is_file(std::string_view key);
 
+/// What the first step of each flow counts separately: errors of the tables, and those of files and the pool.
+enum class ErrorClass : std::uint8_t { tables, storage };
+
 enum class PoolState : std::uint8_t {
   not_attached,   ///< not needed yet
   attach_failed,  ///< tried again by whoever needs it next
@@ -125,6 +128,11 @@ class Workshop {
   bool is_overdue(const std::string& run) const;
   void forget_overdue(const std::string& run);
 
+  /// Counts an error of a run's first step, and says how many of its class there were since the counts were
+  /// forgotten.
+  std::uint32_t count_error(const std::string& run, ErrorClass error_class);
+  void forget_errors(const std::string& run);
+
   /// Somebody should look at this. An error without a violation of its own is reported by its code.
   void report_violation(std::string_view image_id, std::string_view key, const Error& error) const;
 
@@ -139,6 +147,7 @@ class Workshop {
   std::optional<Error> attach_error_{};  ///< if attaching failed
   std::uint32_t last_id_ = 0;
   std::set<std::string> overdue_;
+  std::map<std::string, std::map<ErrorClass, std::uint32_t>> errors_;  // by run
   struct Known {
     std::string stamp;
     std::string sha256;

@@ -118,6 +118,37 @@ TEST_F(ImageRefusal, AVolumeThatCannotBeLookedForIsTriedTwiceMore) {
   EXPECT_EQ(looked, 3);
 }
 
+TEST_F(ImageRefusal, ErrorsOfTheTablesDoNotUseUpTheRetriesOfThePool) {
+  world.process(key, "a");
+  int looked = 0;
+  world.script.before = [&looked](std::string_view call) { looked += call == "find" ? 1 : 0; };
+  world.script.finding = Error(Code::volume_failed, "the pool does not answer");
+  world.start(kUnpack, "a", UnpackRequest{.image_id = "a"});
+  const auto until = [this](Duration time) { ASSERT_FALSE(world.flows().wait(kUnpack, "a", time)); };
+  // Attempts begin at 0, 100, 300, 700 and 1500 ms; the tables are there at the first, third and fifth.
+  until(50ms);
+  world.by_hand("ALTER TABLE unpacked_images RENAME TO elsewhere");
+  until(100ms);
+  world.by_hand("ALTER TABLE elsewhere RENAME TO unpacked_images");
+  until(250ms);
+  world.by_hand("ALTER TABLE unpacked_images RENAME TO elsewhere");
+  until(500ms);
+  world.by_hand("ALTER TABLE elsewhere RENAME TO unpacked_images");
+  const auto run = world.ended(kUnpack, "a");
+  EXPECT_EQ(run.state, RunState::failed);
+  EXPECT_THAT(run.error, HasSubstr("the pool does not answer (after 2 retries)"));
+  EXPECT_EQ(looked, 3);
+  EXPECT_EQ(run.attempt, 5U);
+}
+
+TEST_F(ImageRefusal, ErrorsOfTheTablesAreTriedThreeTimesMore) {
+  world.process(key, "a");
+  world.by_hand("ALTER TABLE unpacked_images RENAME TO elsewhere");
+  const auto run = world.run(kUnpack, "a", UnpackRequest{.image_id = "a"});
+  EXPECT_EQ(run.state, RunState::failed);
+  EXPECT_EQ(run.attempt, 4U);
+}
+
 TEST_F(ImageRefusal, AnotherPoolThanTheConfiguredOneIsRefused) {
   world.process(key, "a");
   const auto unpack = world.run(kUnpack, "a", UnpackRequest{.image_id = "a", .pool_name = "other"});
