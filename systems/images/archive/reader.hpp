@@ -31,6 +31,10 @@ struct archive_entry;
 
 namespace pawl::images {
 
+/// The extended attributes in which the kernel keeps access control lists.
+inline constexpr const char* kAccessAcl = "system.posix_acl_access";
+inline constexpr const char* kDefaultAcl = "system.posix_acl_default";
+
 /// What an entry carries beside its content.
 struct Attributes {
   uid_t uid = 0;
