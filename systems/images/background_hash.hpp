@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Hashes bytes while whoever has them goes on with them.
+/// Hashes bytes while the caller continues to use them.
 ///
 ///     BackgroundHash hash;
 ///     while (read(bytes)) write(hash.take(bytes));
@@ -19,7 +19,7 @@
 
 namespace pawl::images {
 
-/// SHA-256 on a thread of its own, so that hashing does not hold up who reads and writes. Used by one thread.
+/// SHA-256 on a thread of its own, so that hashing does not delay reading and writing. Used by one thread.
 class BackgroundHash {
  public:
   BackgroundHash();

@@ -3,7 +3,7 @@
 
 /// The flows of images: download, unpack and activate, and the one that chains them.
 ///
-///     auto flows_of_images = make_flows(shop);
+///     auto flows_of_images = make_flows(services);
 ///     flows.add(flows_of_images.process) …
 ///     flows.start("process-image", ProcessRequest{.s3_key = "alpine.tar"}, {.id = image_id});
 ///
@@ -17,8 +17,8 @@
 #include <string_view>
 #include <vector>
 
+#include "images/image_services.hpp"
 #include "images/volume_id.hpp"
-#include "images/workshop.hpp"
 #include "pawl/flow.hpp"
 #include "pawl/flows.hpp"
 
@@ -31,10 +31,10 @@ inline constexpr std::string_view kActivate = "activate-image";
 inline constexpr std::string_view kDeactivate = "deactivate-image";
 inline constexpr std::string_view kRemove = "remove-image";
 inline constexpr std::string_view kCollect = "collect-image-garbage";
-inline constexpr std::string_view kTakeUp = "take-up-snapshots";
+inline constexpr std::string_view kReactivate = "reactivate-snapshots";
 /// Every flow whose runs may use the pool.
 inline constexpr std::array kAllFlows = {kProcess,    kDownload, kUnpack,  kActivate,
-                                         kDeactivate, kRemove,   kCollect, kTakeUp};
+                                         kDeactivate, kRemove,   kCollect, kReactivate};
 inline constexpr std::string_view kDownloads = "downloads";  ///< the queue of downloads
 inline constexpr std::string_view kUnpacking = "unpacking";
 
@@ -113,8 +113,8 @@ struct ProcessResponse {
   std::vector<std::string> notes{};  ///< what of the archive could not be kept, and what is unusual
 };
 
-/// To make active again what a restart of the machine has made inactive.
-struct TakeUpRequest {};
+/// Activates again what a restart of the machine has deactivated.
+struct ReactivateRequest {};
 
 struct DeactivateRequest {
   std::string image_id;
@@ -123,22 +123,22 @@ struct DeactivateRequest {
 struct RemoveRequest {
   std::string image_id;
 };
-/// What was done, for people.
-struct Deeds {
-  std::vector<std::string> deeds;
+/// What a run did, one sentence for each action, to be shown.
+struct ActionReport {
+  std::vector<std::string> actions;
 };
 
-Flow<DownloadRequest, DownloadResponse> download_flow(Workshop& shop);
-Flow<UnpackRequest, UnpackResponse> unpack_flow(Workshop& shop);
-Flow<ActivateRequest, ActivateResponse> activate_flow(Workshop& shop);
+Flow<DownloadRequest, DownloadResponse> download_flow(ImageServices& services);
+Flow<UnpackRequest, UnpackResponse> unpack_flow(ImageServices& services);
+Flow<ActivateRequest, ActivateResponse> activate_flow(ImageServices& services);
 /// `flows`: by way of which it cancels its parts when it is cancelled itself.
-Flow<ProcessRequest, ProcessResponse> process_flow(Workshop& shop, Flows& flows);
-Flow<TakeUpRequest, Deeds> take_up_flow(Workshop& shop);
-Flow<DeactivateRequest, Deeds> deactivate_flow(Workshop& shop);
-Flow<RemoveRequest, Deeds> remove_flow(Workshop& shop);
+Flow<ProcessRequest, ProcessResponse> process_flow(ImageServices& services, Flows& flows);
+Flow<ReactivateRequest, ActionReport> reactivate_flow(ImageServices& services);
+Flow<DeactivateRequest, ActionReport> deactivate_flow(ImageServices& services);
+Flow<RemoveRequest, ActionReport> remove_flow(ImageServices& services);
 
 /// Adds all of them.
-void add_image_flows(Flows& flows, Workshop& shop);
+void add_image_flows(Flows& flows, ImageServices& services);
 
 // What the steps share.
 
@@ -149,16 +149,16 @@ RetryPolicy fixed(std::uint32_t retries);
 /// The step's own way to the tables.
 Query query_of(Step& step);
 
-/// That no run of these flows works on the image. Error: `volume_busy`.
+/// No run of these flows works on the image. Error: `volume_busy`.
 Result<void> check_idle(Step& step, std::string_view image_id, std::initializer_list<std::string_view> flows);
 
-/// That nobody removes the image. Whoever removes one looks for the runs that make one, and those look for
-/// him, so that at least one of the two sees the other. What runs as a part of process-image need not look:
-/// the whole has done so, and keeps others away as long as it runs. Error: `volume_busy`.
+/// No run removes the image. A removal looks for the runs that make the image, and those look for removals,
+/// so that at least one of the two sees the other. A part of process-image need not look: process-image has
+/// done so, and blocks removals as long as it runs. Error: `volume_busy`.
 Result<void> check_not_removed(Step& step, std::string_view image_id);
 
-/// That this run may make something of the image: its id is the image's, by which others see that somebody
-/// works on it. Errors: `volume_busy` while a run with the right id works on it, `invalid_argument`.
+/// This run may change the image: its id is the image's, by which other runs see that the image is in use.
+/// Errors: `volume_busy` while a run with the right id works on it, `invalid_argument`.
 Result<void> check_own(Step& step, std::string_view image_id);
 
 /// Whether the pool holds exactly this volume, whole.
@@ -176,9 +176,9 @@ RetryPolicy retry_by_class();
 
 /// What comes of such a step: an error is tried again if its class has retries left, else the run fails. The
 /// counts live as long as this process; after a restart, `retry_by_class` is the limit.
-Outcome limit_retries(Workshop& shop, const Step& step, ErrorClass error_class, Outcome outcome);
+Outcome limit_retries(ImageServices& services, const Step& step, ErrorClass error_class, Outcome outcome);
 
 /// Without retry for what another attempt cannot change, otherwise to be tried again.
-Outcome give_up_or_retry(const Error& error);
+Outcome abort_or_retry(const Error& error);
 
 }  // namespace pawl::images

@@ -108,8 +108,8 @@ Result<http::Response> process(const ImagesView& view, const http::Request& requ
   PAWL_CHECK(apply_url(body));
   PAWL_CHECK(check_snapshot_field(body.snapshot_name));
   if (body.device_size != 0) PAWL_CHECK(check_volume_size(body.device_size));
-  PAWL_CHECK(view.shop.check_pool_name(body.pool_name));
-  PAWL_TRY(const auto name, view.shop.object(body.bucket, body.s3_key));
+  PAWL_CHECK(view.services.check_pool_name(body.pool_name));
+  PAWL_TRY(const auto name, view.services.object(body.bucket, body.s3_key));
   PAWL_TRY(const auto id, id_for(view, body, name));
   const ProcessRequest wanted{.s3_key = body.s3_key,
                               .image_id = id,
@@ -130,7 +130,7 @@ Result<http::Response> process(const ImagesView& view, const http::Request& requ
 
 /// How much each volume takes; empty if the pool is not attached: the image is shown all the same.
 std::vector<VolumeUsage> usage_of(const ImagesView& view) {
-  const auto pool = view.shop.attached_pool();
+  const auto pool = view.services.attached_pool();
   if (!pool) return {};
   auto usage = (*pool)->usage();
   return usage ? *std::move(usage) : std::vector<VolumeUsage>{};
@@ -175,7 +175,7 @@ Result<http::Response> activate(const ImagesView& view, const http::Request& req
   PAWL_TRY(const auto row, known_image(view, request));
   PAWL_TRY(const auto body, read_body<SnapshotBody>(request, {"snapshot_name", "pool_name"}));
   PAWL_CHECK(check_snapshot_field(body.snapshot_name));
-  PAWL_CHECK(view.shop.check_pool_name(body.pool_name));
+  PAWL_CHECK(view.services.check_pool_name(body.pool_name));
   const ActivateRequest wanted{
       .image_id = row.image_id, .snapshot_name = body.snapshot_name, .pool_name = body.pool_name};
   PAWL_TRY(const auto text, encode(wanted));
@@ -207,11 +207,11 @@ Result<http::Response> remove(const ImagesView& view, const http::Request& reque
 }
 
 Result<http::Response> show_pool(const ImagesView& view) {
-  PAWL_TRY(auto* pool, view.shop.attached_pool());
+  PAWL_TRY(auto* pool, view.services.attached_pool());
   PAWL_TRY(const auto usage, pool->pool());
   // Of the tables: asking the pool for each of its volumes takes long, and a dashboard asks often.
   PAWL_TRY(const auto volumes, count_volumes(query_of(view.engine)));
-  return http::json(encode(view_pool(view.shop, usage, volumes)));
+  return http::json(encode(view_pool(view.services, usage, volumes)));
 }
 
 struct PoolBody {
@@ -221,12 +221,12 @@ struct PoolBody {
 /// Makes the pool where there is none, and extends it where that is asked for.
 Result<http::Response> set_up_pool(const ImagesView& view, const http::Request& request) {
   PAWL_TRY(const auto body, read_body<PoolBody>(request, {"extend"}));
-  const bool was_detached = view.shop.pool_state() == PoolState::detached;
-  PAWL_TRY(auto* pool, view.shop.attach_pool());
+  const bool was_detached = view.services.pool_state() == PoolState::detached;
+  PAWL_TRY(auto* pool, view.services.attach_pool());
   // As after a restart of the machine: what should be active is made so again.
   if (was_detached) {
-    PAWL_TRY(const auto text, encode(TakeUpRequest{}));
-    PAWL_CHECK(view.flows.start(kTakeUp, text, {.id = "all"}));
+    PAWL_TRY(const auto text, encode(ReactivateRequest{}));
+    PAWL_CHECK(view.flows.start(kReactivate, text, {.id = "all"}));
   }
   if (body.extend < 0) return fail(Code::invalid_argument, "$.extend: a number of bytes");
   if (body.extend > 0) PAWL_CHECK(pool->extend(static_cast<std::uint64_t>(body.extend)));
@@ -247,17 +247,17 @@ Result<void> check_no_runs(const ImagesView& view) {
 }
 
 Result<http::Response> detach_pool(const ImagesView& view) {
-  PAWL_CHECK(view.shop.detach_pool([&] { return check_no_runs(view); }));
-  return http::json(encode(DetachedView{.backend = std::string(view.shop.backend().name()),
-                                        .root = view.shop.options().backend.root}));
+  PAWL_CHECK(view.services.detach_pool([&] { return check_no_runs(view); }));
+  return http::json(encode(DetachedView{.backend = std::string(view.services.backend().name()),
+                                        .root = view.services.options().backend.root}));
 }
 
 Result<http::Response> look_at_garbage(const ImagesView& view) {
   const auto get = [&](std::string_view flow, std::string_view id) { return view.flows.get(flow, id); };
-  PAWL_TRY(auto* pool, view.shop.attached_pool());
+  PAWL_TRY(auto* pool, view.services.attached_pool());
   PAWL_TRY(const auto garbage,
-           look_for_garbage(view.shop, *pool, query_of(view.engine),
-                            [&](std::string_view image) { return is_worked_on(image, get); }));
+           find_garbage(view.services, *pool, query_of(view.engine),
+                        [&](std::string_view image) { return is_worked_on(image, get); }));
   return http::json(encode(view_garbage(garbage)));
 }
 
@@ -299,15 +299,15 @@ std::vector<http::Route> reading_routes(const ImagesView& view) {
        .run = [view](const http::Request&) { return show_pool(view); }},
       {.path = "/v1/image-garbage",
        .id = "images_garbage",
-       .summary = "What is in the tables or in the pool only, or belongs to nothing",
+       .summary = "Garbage: what is only in the tables or only in the pool, or unreferenced",
        .response = R"({"type":"object","required":["garbage"],"properties":{"garbage":{"type":"array"}}})",
        .errors = {Code::backend_unavailable, Code::volume_failed, Code::store_io},
        .run = [view](const http::Request&) { return look_at_garbage(view); }},
       {.path = "/v1/image-doctor",
        .id = "images_doctor",
-       .summary = "What the system needs, and whether it is there",
+       .summary = "Checks of what the system needs",
        .response = R"({"type":"object","required":["healthy","checks"]})",
-       .run = [view](const http::Request&) { return http::json(encode(diagnose(view.shop))); }},
+       .run = [view](const http::Request&) { return http::json(encode(diagnose(view.services))); }},
   };
 }
 
@@ -328,7 +328,7 @@ std::vector<http::Route> changing_routes(const ImagesView& view) {
       {.method = Method::post,
        .path = "/v1/images/{image}/activate",
        .id = "images_activate",
-       .summary = "Take a snapshot of an unpacked image, or take one into use again",
+       .summary = "Take a snapshot of an unpacked image, or activate one again",
        .role = Role::operator_,
        .request = kActivateBody,
        .response = kStartedSchema,
@@ -338,7 +338,7 @@ std::vector<http::Route> changing_routes(const ImagesView& view) {
       {.method = Method::post,
        .path = "/v1/images/{image}/deactivate",
        .id = "images_deactivate",
-       .summary = "Take the snapshots of an image out of use; they stay",
+       .summary = "Deactivate the snapshots of an image; they are kept",
        .role = Role::operator_,
        .request = kSnapshotBody,
        .response = kStartedSchema,
@@ -357,7 +357,7 @@ std::vector<http::Route> changing_routes(const ImagesView& view) {
       {.method = Method::post,
        .path = "/v1/image-pool",
        .id = "images_setup_pool",
-       .summary = "Make the pool, take it up again after a restart of the machine, or extend it",
+       .summary = "Make the pool, attach it again after a restart of the machine, or extend it",
        .role = Role::admin,
        .request =
            R"({"type":"object","properties":{"extend":{"type":"integer"}},"additionalProperties":false})",
@@ -375,7 +375,7 @@ std::vector<http::Route> changing_routes(const ImagesView& view) {
       {.method = Method::post,
        .path = "/v1/image-garbage",
        .id = "images_collect",
-       .summary = "Remove what belongs to nothing",
+       .summary = "Remove the garbage",
        .role = Role::operator_,
        .response = kStartedSchema,
        .success = 202,

@@ -22,7 +22,7 @@ struct ImageRoutes : testing::Test {
 
   Result<http::Response> ask(std::string_view id, http::Request request = {}) {
     const auto routes =
-        image_routes({.shop = world.shop(), .flows = world.flows(), .engine = world.kit().engine()});
+        image_routes({.services = world.services(), .flows = world.flows(), .engine = world.kit().engine()});
     return std::ranges::find(routes, id, &http::Route::id)->run(request);
   }
   Result<http::Response> process(const std::string& fields) {
@@ -70,7 +70,7 @@ TEST_F(ImageRoutes, WhyThePoolCouldNotBeAttachedIsSaidToReaders) {
   EXPECT_EQ(world.script.attached, 1);
 }
 
-TEST_F(ImageRoutes, SettingUpAPoolThatTheServerHasAlreadyTakesItUpAgain) {
+TEST_F(ImageRoutes, SettingUpAPoolThatTheServerHasAlreadyAttachesItAgain) {
   ASSERT_TRUE(ask("images_setup_pool"));
   const auto before = world.script.attached;
   ASSERT_TRUE(ask("images_setup_pool"));
@@ -84,7 +84,7 @@ TEST_F(ImageRoutes, APoolThatWasDetachedStaysSoUntilItIsSetUpAgain) {
   EXPECT_EQ(code_of(ask("images_pool")), Code::backend_unavailable) << "looking has attached it";
   ASSERT_TRUE(ask("images_setup_pool"));
   EXPECT_TRUE(ask("images_pool"));
-  EXPECT_EQ(world.ended(kTakeUp, "all").state, RunState::done) << "what was active is made so again";
+  EXPECT_EQ(world.ended(kReactivate, "all").state, RunState::done) << "what was active is made so again";
 }
 
 TEST_F(ImageRoutes, APoolThatARunWorksOnIsNotDetached) {
@@ -127,23 +127,23 @@ TEST_F(ImageRoutes, APoolIsNotDetachedWhileGarbageIsCollected) {
   EXPECT_TRUE(ask("images_pool")) << "the pool stays attached where it cannot be detached";
 }
 
-TEST_F(ImageRoutes, APoolIsNotDetachedWhileSnapshotsAreTakenUp) {
+TEST_F(ImageRoutes, APoolIsNotDetachedWhileSnapshotsAreReactivated) {
   world.process(key, "a");
   ASSERT_TRUE(ask("images_detach_pool"));
   world.script.before = [this](std::string_view name) {
     if (name == "find") world.pass(std::chrono::minutes(1));
   };
   ASSERT_TRUE(ask("images_setup_pool"));
-  ASSERT_FALSE(world.flows().wait(kTakeUp, "all", std::chrono::seconds(10)));
+  ASSERT_FALSE(world.flows().wait(kReactivate, "all", std::chrono::seconds(10)));
   EXPECT_EQ(code_of(ask("images_detach_pool")), Code::volume_busy);
-  EXPECT_EQ(world.ended(kTakeUp, "all").state, RunState::done);
+  EXPECT_EQ(world.ended(kReactivate, "all").state, RunState::done);
 }
 
 TEST_F(ImageRoutes, ARunThatBeginsWhileThePoolIsBeingDetachedDoesNotGetIt) {
   world.process(key, "a");
   bool got_it = true;
   world.script.before = [&](std::string_view name) {
-    if (name == "detach") got_it = world.shop().pool().has_value();
+    if (name == "detach") got_it = world.services().pool().has_value();
   };
   ASSERT_TRUE(ask("images_detach_pool"));
   EXPECT_FALSE(got_it);
@@ -192,7 +192,7 @@ TEST_F(ImageRoutes, TheDoctorCallsNoBackEndGoodThatCannotBeUsed) {
 
 TEST_F(ImageRoutes, EveryStatusOfAnAnswerHasItsPhrase) {
   const auto routes =
-      image_routes({.shop = world.shop(), .flows = world.flows(), .engine = world.kit().engine()});
+      image_routes({.services = world.services(), .flows = world.flows(), .engine = world.kit().engine()});
   for (const auto& route : routes) {
     if (route.success == 202) {
       EXPECT_EQ(server::reason(route.success), "Accepted") << route.id;

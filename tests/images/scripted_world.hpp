@@ -134,8 +134,8 @@ class ScriptedWorld {
 
   FlowKit& kit() { return *kit_; }
   Flows& flows() { return kit_->flows(); }
-  Workshop& shop() { return *shop_; }
-  Backend& backend() { return **shop_->pool(); }
+  ImageServices& services() { return *services_; }
+  Backend& backend() { return **services_->pool(); }
   Query query() {
     return [this](const Sql& statement) { return kit_->engine().query(statement); };
   }
@@ -171,8 +171,8 @@ class ScriptedWorld {
   std::vector<Garbage> garbage() { return garbage(query()); }
   std::vector<Garbage> garbage(const Query& with, const IsBusy& busy = {}) {
     const auto get = [this](std::string_view flow, std::string_view id) { return flows().get(flow, id); };
-    return look_for_garbage(
-               shop(), backend(), with,
+    return find_garbage(
+               services(), backend(), with,
                busy ? busy : [&](std::string_view id) { return is_worked_on(id, get); })
         .value();
   }
@@ -183,7 +183,7 @@ class ScriptedWorld {
   }
   pawl::Run collect() { return run(kCollect, "all", CollectRequest{}); }
 
-  /// A statement of somebody who has a shell on the database.
+  /// A statement from outside, as in a shell on the database.
   void by_hand(const std::string& statement) {
     EXPECT_EQ(run("by-hand", "x", Statement{statement}).state, RunState::done);
   }
@@ -210,13 +210,13 @@ class ScriptedWorld {
     auto files = open_files({place_.top().string()});
     auto pool = options_.backend;
     pool.root = options_.directory + "/pool";
-    shop_.emplace(options_, std::make_unique<ScriptedSource>(*std::move(files), script),
-                  std::make_unique<ScriptedBackend>(*open_backend(pool), script));
-    EXPECT_TRUE(shop_->open());
-    add_image_flows(flows, *shop_);
-    flows.add(flow<Statement, Deeds>("by-hand")
+    services_.emplace(options_, std::make_unique<ScriptedSource>(*std::move(files), script),
+                      std::make_unique<ScriptedBackend>(*open_backend(pool), script));
+    EXPECT_TRUE(services_->open());
+    add_image_flows(flows, *services_);
+    flows.add(flow<Statement, ActionReport>("by-hand")
                   .start("do",
-                         [this](pawl::Step& step, const Statement& statement, Deeds&) {
+                         [this](pawl::Step& step, const Statement& statement, ActionReport&) {
                            script.call("by-hand");
                            if (!statement.text.empty()) step.sql({.text = statement.text});
                            return Outcome::done();
@@ -226,7 +226,7 @@ class ScriptedWorld {
 
   ArchivePlace place_{ArchivePlace::Kind::memory};
   ImagesOptions options_;
-  std::optional<Workshop> shop_;
+  std::optional<ImageServices> services_;
   std::optional<FlowKit> kit_;
 };
 

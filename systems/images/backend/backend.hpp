@@ -126,7 +126,7 @@ struct BackendOptions {
   std::uint64_t pool_bytes = std::uint64_t{20} << 30;  ///< of a pool that has to be made; files are sparse
   std::string data_device{};  ///< of dmthin; empty: a loop device on a file in the root
   std::string metadata_device{};
-  Duration patience = std::chrono::seconds(10);  ///< how long to wait for a device to be free
+  Duration busy_timeout = std::chrono::seconds(10);  ///< how long to wait for a device to be free
   Logger log{};
 };
 

@@ -58,7 +58,7 @@ class DeviceMapper {
   /// Flushes, and freezes a file system that is on it.
   Result<void> suspend(const std::string& name) const;
   /// Never by force; nothing where there is no such device.
-  Result<void> remove(const std::string& name, Duration patience) const;
+  Result<void> remove(const std::string& name, Duration busy_timeout) const;
   /// The status line of its first target.
   Result<std::string> status(const std::string& name) const;
   Result<void> message(const std::string& name, const std::string& text) const;
@@ -69,7 +69,7 @@ class DeviceMapper {
   Descriptor control_;
 };
 
-/// "/dev/dm-3"; made where nobody else makes it.
+/// "/dev/dm-3"; made if udev does not.
 Result<std::string> device_node(const DeviceMapper::Info& info);
 /// "/dev/mapper/<name>", leading to the node.
 Result<std::string> named_node(const DeviceMapper::Info& info);

@@ -19,7 +19,7 @@ Result<std::optional<std::string>> find_loop(const std::string& file);
 Result<std::string> attach_loop(const std::string& file);
 
 /// Nothing where there is none. Error: `volume_busy` where the device is mounted or open.
-Result<void> detach_loop(const std::string& file, Duration patience);
+Result<void> detach_loop(const std::string& file, Duration busy_timeout);
 
 /// Lets the device of this file know that the file has grown; nothing where there is none.
 Result<void> resize_loop(const std::string& file);

@@ -51,6 +51,6 @@ Result<std::string> run_program(const std::vector<std::string>& arguments);
 
 /// Calls `attempt`, which returns 0 or an errno, until it returns something else than EBUSY or the time is
 /// over. It is called at least once.
-int while_busy(Duration patience, const std::function<int()>& attempt);
+int while_busy(Duration busy_timeout, const std::function<int()>& attempt);
 
 }  // namespace pawl::images::pools

@@ -39,7 +39,7 @@ class PoolFile {
   const Kind kind_;
   const std::string root_;
   const std::uint64_t bytes_;
-  const Duration patience_;
+  const Duration busy_timeout_;
   Step step_;
 };
 

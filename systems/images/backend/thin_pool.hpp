@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The pool device of dm-thin: made once, taken up again after every restart, asked for what is in it.
+/// The pool device of dm-thin: made once, attached again after every restart, queried for its content.
 
 #include <cstdint>
 #include <optional>
@@ -72,7 +72,7 @@ class ThinPool {
   const std::string given_data_;
   const std::string given_metadata_;
   const std::uint64_t bytes_;
-  const Duration patience_;
+  const Duration busy_timeout_;
   Step step_;
   std::string data_;  ///< devices
   std::string metadata_;

@@ -28,7 +28,7 @@ struct ThinDevice {
 class ThinVolumes {
  public:
   ThinVolumes(const BackendOptions& options, const Step& step)
-      : name_(options.pool), patience_(options.patience), step_(step), pool_(options, step) {}
+      : name_(options.pool), busy_timeout_(options.busy_timeout), step_(step), pool_(options, step) {}
 
   ThinPool& pool() { return pool_; }
 
@@ -54,7 +54,7 @@ class ThinVolumes {
 
  private:
   const std::string name_;
-  const Duration patience_;
+  const Duration busy_timeout_;
   Step step_;
   ThinPool pool_;
 };

@@ -28,7 +28,7 @@ struct VolumeRecord {
   std::string marker;
   bool active = false;  ///< of kinds where the kernel does not know it
   bool mounted = false;
-  Spoilt spoilt = Spoilt::no;
+  WriteFailure write_failure = WriteFailure::none;
 };
 
 Result<void> write_record(const std::string& place, const VolumeRecord& record);
@@ -79,9 +79,9 @@ class Content {
 };
 
 /// Thread-safe.
-class Shelf final : public Backend {
+class DirectoryBackend final : public Backend {
  public:
-  Shelf(std::unique_ptr<Content> content, Logger log, Step step)
+  DirectoryBackend(std::unique_ptr<Content> content, Logger log, Step step)
       : content_(std::move(content)), log_(std::move(log)), step_(std::move(step)) {}
 
   std::string_view name() const override { return content_->name(); }

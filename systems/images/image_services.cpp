@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "images/workshop.hpp"
+#include "images/image_services.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -43,18 +43,19 @@ Result<void> check_volume_size(std::int64_t bytes) {
 
 bool is_file(std::string_view key) { return key.starts_with(kFileScheme); }
 
-Workshop::Workshop(ImagesOptions options) : options_(std::move(options)) {
+ImageServices::ImageServices(ImagesOptions options) : options_(std::move(options)) {
   if (options_.backend.root.empty()) options_.backend.root = options_.directory + "/pool";
   options_.backend.log = options_.log;
 }
 
-Workshop::Workshop(ImagesOptions options, std::unique_ptr<Source> objects, std::unique_ptr<Backend> backend)
-    : Workshop(std::move(options)) {
+ImageServices::ImageServices(ImagesOptions options, std::unique_ptr<Source> objects,
+                             std::unique_ptr<Backend> backend)
+    : ImageServices(std::move(options)) {
   objects_ = std::move(objects);
   backend_ = std::move(backend);
 }
 
-Result<void> Workshop::open() {
+Result<void> ImageServices::open() {
   // Before anything is made of what lies there.
   PAWL_CHECK(make_safe_directory(options_.directory));
   if (!objects_) {
@@ -68,7 +69,7 @@ Result<void> Workshop::open() {
   return make_safe_directory(options_.backend.root);
 }
 
-Result<ObjectName> Workshop::object(std::string_view bucket, std::string_view key) const {
+Result<ObjectName> ImageServices::object(std::string_view bucket, std::string_view key) const {
   if (is_file(key)) {
     if (!bucket.empty()) {
       return fail(Code::invalid_argument, fmt::format("\"{}\" is a file; a file has no bucket", key));
@@ -97,7 +98,7 @@ std::unexpected<Error> refuse_pool(PoolState state) {
 
 }  // namespace
 
-Result<Backend*> Workshop::pool() {
+Result<Backend*> ImageServices::pool() {
   {
     const std::lock_guard lock(mutex_);
     if (pool_state_ == PoolState::attached) return backend_.get();
@@ -107,19 +108,19 @@ Result<Backend*> Workshop::pool() {
   return attach_pool();
 }
 
-Result<Backend*> Workshop::attached_pool() const {
+Result<Backend*> ImageServices::attached_pool() const {
   const std::lock_guard lock(mutex_);
   if (pool_state_ == PoolState::attached) return backend_.get();
   if (pool_state_ == PoolState::attach_failed && attach_error_) return fail(*attach_error_);
   return refuse_pool(pool_state_);
 }
 
-PoolState Workshop::pool_state() const {
+PoolState ImageServices::pool_state() const {
   const std::lock_guard lock(mutex_);
   return pool_state_;
 }
 
-Result<Backend*> Workshop::attach_pool() {
+Result<Backend*> ImageServices::attach_pool() {
   const std::lock_guard changing(changing_pool_);
   const auto attached = backend_->attach();
   const std::lock_guard lock(mutex_);
@@ -133,7 +134,7 @@ Result<Backend*> Workshop::attach_pool() {
   return fail(attached.error());
 }
 
-Result<void> Workshop::detach_pool(const std::function<Result<void>()>& check_unused) {
+Result<void> ImageServices::detach_pool(const std::function<Result<void>()>& check_unused) {
   const std::lock_guard changing(changing_pool_);
   const auto set_state = [this](PoolState state) {
     const std::lock_guard lock(mutex_);
@@ -147,23 +148,23 @@ Result<void> Workshop::detach_pool(const std::function<Result<void>()>& check_un
   return detached;
 }
 
-Result<void> Workshop::check_pool_name(std::string_view pool_name) const {
+Result<void> ImageServices::check_pool_name(std::string_view pool_name) const {
   if (pool_name.empty() || pool_name == options_.backend.pool) return {};
   return fail(Code::invalid_argument, fmt::format("there is no pool \"{}\"; images are unpacked into \"{}\"",
                                                   pool_name, options_.backend.pool));
 }
 
-std::string Workshop::archives() const { return options_.directory + "/archives"; }
+std::string ImageServices::archives() const { return options_.directory + "/archives"; }
 
-std::string Workshop::archive_of(std::string_view image_id) const {
+std::string ImageServices::archive_of(std::string_view image_id) const {
   return fmt::format("{}/{}.tar", archives(), image_id);
 }
 
-ArchiveOptions Workshop::archive_options(std::stop_token stop) const {
+ArchiveOptions ImageServices::archive_options(std::stop_token stop) const {
   return {.limits = options_.limits, .policy = options_.policy, .stop = std::move(stop)};
 }
 
-Result<std::uint32_t> Workshop::take_volume_id(const Query& query) {
+Result<std::uint32_t> ImageServices::allocate_volume_id(const Query& query) {
   const std::lock_guard lock(mutex_);
   PAWL_TRY(const auto highest, highest_volume(query));
   last_id_ = std::max(last_id_, highest);
@@ -182,34 +183,35 @@ Result<std::uint32_t> Workshop::take_volume_id(const Query& query) {
   return free;
 }
 
-void Workshop::note_overdue(const std::string& run) {
+void ImageServices::mark_overdue(const std::string& run) {
   const std::lock_guard lock(mutex_);
   overdue_.insert(run);
 }
 
-bool Workshop::is_overdue(const std::string& run) const {
+bool ImageServices::is_overdue(const std::string& run) const {
   const std::lock_guard lock(mutex_);
   return overdue_.contains(run);
 }
 
-void Workshop::forget_overdue(const std::string& run) {
+void ImageServices::forget_overdue(const std::string& run) {
   const std::lock_guard lock(mutex_);
   overdue_.erase(run);
 }
 
-std::uint32_t Workshop::count_error(const std::string& run, ErrorClass error_class) {
+std::uint32_t ImageServices::count_error(const std::string& run, ErrorClass error_class) {
   const std::lock_guard lock(mutex_);
   // Runs that were cancelled between two attempts; their ULIDs are in the order of their begin.
   while (errors_.size() >= kMostCountedRuns && !errors_.contains(run)) errors_.erase(errors_.begin());
   return ++errors_[run][error_class];
 }
 
-void Workshop::forget_errors(const std::string& run) {
+void ImageServices::forget_errors(const std::string& run) {
   const std::lock_guard lock(mutex_);
   errors_.erase(run);
 }
 
-void Workshop::report_violation(std::string_view image_id, std::string_view key, const Error& error) const {
+void ImageServices::report_violation(std::string_view image_id, std::string_view key,
+                                     const Error& error) const {
   const auto named = error.field("violation");
   const std::string violation(named.empty() ? name(error.code()) : named);
   log().error("security violation", {{"image_id", image_id},
@@ -221,7 +223,7 @@ void Workshop::report_violation(std::string_view image_id, std::string_view key,
 
 namespace {
 
-constexpr std::size_t kMostKnown = 1000;
+constexpr std::size_t kMaxCachedChecksums = 1000;
 
 /// What changes whenever the file does; empty where it is not there.
 std::string stamp_of(const std::string& path) {
@@ -240,21 +242,21 @@ bool mark(const std::string& path) {
 
 }  // namespace
 
-Result<std::string> Workshop::checksum_of(const std::string& path, const std::stop_token& stop) {
+Result<std::string> ImageServices::checksum_of(const std::string& path, const std::stop_token& stop) {
   const bool marked = mark(path);
   const auto before = stamp_of(path);
   PAWL_TRY(auto sha256, sha256_of_file(path, stop));
   const std::lock_guard lock(mutex_);
   if (!marked || stamp_of(path) != before) return sha256;
-  if (known_.size() >= kMostKnown) known_.clear();
-  known_.insert_or_assign(path, Known{before, sha256});
+  if (checksums_.size() >= kMaxCachedChecksums) checksums_.clear();
+  checksums_.insert_or_assign(path, CachedChecksum{before, sha256});
   return sha256;
 }
 
-bool Workshop::is_known(const std::string& path, std::string_view sha256) const {
+bool ImageServices::has_checksum(const std::string& path, std::string_view sha256) const {
   const std::lock_guard lock(mutex_);
-  const auto found = known_.find(path);
-  return found != known_.end() && found->second.sha256 == sha256 && found->second.stamp == stamp_of(path);
+  const auto found = checksums_.find(path);
+  return found != checksums_.end() && found->second.sha256 == sha256 && found->second.stamp == stamp_of(path);
 }
 
 Result<std::string> sha256_of_file(const std::string& path, const std::stop_token& stop) {

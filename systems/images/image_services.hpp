@@ -3,9 +3,9 @@
 
 /// What the steps of the flows work with: the sources, the back end, the directory of archives, the rules.
 ///
-///     Workshop shop(options);
-///     PAWL_CHECK(shop.open());
-///     PAWL_TRY(const auto fetched, shop.source(name).fetch(name, shop.archive_of(image), …));
+///     ImageServices services(options);
+///     PAWL_CHECK(services.open());
+///     PAWL_TRY(const auto fetched, services.source(name).fetch(name, services.archive_of(image), …));
 
 #include <cstdint>
 #include <functional>
@@ -69,18 +69,18 @@ enum class ErrorClass : std::uint8_t { tables, storage };
 
 enum class PoolState : std::uint8_t {
   not_attached,   ///< not needed yet
-  attach_failed,  ///< tried again by whoever needs it next
+  attach_failed,  ///< tried again by the next run that needs it
   attached,
   detaching,  ///< no run gets it any more
   detached,   ///< on request, until it is set up again
 };
 
 /// Thread-safe once it is open.
-class Workshop {
+class ImageServices {
  public:
-  explicit Workshop(ImagesOptions options);
+  explicit ImageServices(ImagesOptions options);
   /// For tests: with these in place of those that the options name.
-  Workshop(ImagesOptions options, std::unique_ptr<Source> objects, std::unique_ptr<Backend> backend);
+  ImageServices(ImagesOptions options, std::unique_ptr<Source> objects, std::unique_ptr<Backend> backend);
 
   /// Makes the directories. Errors: `config_invalid` where others can change them (`make_safe_directory`),
   /// `invalid_argument`, `volume_failed`.
@@ -99,8 +99,7 @@ class Workshop {
   /// with the reason.
   Result<Backend*> attached_pool() const;
   PoolState pool_state() const;
-  /// The same, and makes or takes up the pool also where that was done before: somebody may have taken it
-  /// away since.
+  /// Attaches the pool, also if it is attached already: its devices may be gone since.
   Result<Backend*> attach_pool();
   /// Gives the pool's devices back, after which `pool` fails until `attach_pool` or the next start.
   /// `check_unused` is called when `pool` fails already, so that no run gets the pool behind its back; if it
@@ -115,16 +114,16 @@ class Workshop {
   ArchiveOptions archive_options(std::stop_token stop) const;
 
   /// An id that no volume has or is about to have. Error: `pool_full` where all have been used.
-  Result<std::uint32_t> take_volume_id(const Query& query);
+  Result<std::uint32_t> allocate_volume_id(const Query& query);
 
-  /// The checksum of a file, which is remembered until somebody touches the file. It gets a time of its own
+  /// The checksum of a file, which is cached until the file changes. The file gets a time of its own
   /// to know that by. Errors: those of `sha256_of_file`.
   Result<std::string> checksum_of(const std::string& path, const std::stop_token& stop);
-  /// Whether this process has found that the file has this checksum, and nobody has touched it since.
-  bool is_known(const std::string& path, std::string_view sha256) const;
+  /// Whether this process has found that the file has this checksum, and the file has not changed since.
+  bool has_checksum(const std::string& path, std::string_view sha256) const;
 
   /// Which runs have used up their time, as long as this process lives.
-  void note_overdue(const std::string& run);
+  void mark_overdue(const std::string& run);
   bool is_overdue(const std::string& run) const;
   void forget_overdue(const std::string& run);
 
@@ -133,7 +132,7 @@ class Workshop {
   std::uint32_t count_error(const std::string& run, ErrorClass error_class);
   void forget_errors(const std::string& run);
 
-  /// Somebody should look at this. An error without a violation of its own is reported by its code.
+  /// Logs a security violation. An error without a violation of its own is reported by its code.
   void report_violation(std::string_view image_id, std::string_view key, const Error& error) const;
 
  private:
@@ -148,11 +147,11 @@ class Workshop {
   std::uint32_t last_id_ = 0;
   std::set<std::string> overdue_;
   std::map<std::string, std::map<ErrorClass, std::uint32_t>> errors_;  // by run
-  struct Known {
+  struct CachedChecksum {
     std::string stamp;
     std::string sha256;
   };
-  std::map<std::string, Known> known_;  // by path
+  std::map<std::string, CachedChecksum> checksums_;  // by path
 };
 
 /// The bytes in `path`. Errors: `source_missing` where it is not there, `store_io`, `cancelled`.
