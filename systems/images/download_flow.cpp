@@ -12,7 +12,7 @@
 namespace pawl::images {
 namespace {
 
-/// Whether the archive is there as the row says; nothing where it has to be downloaded again.
+/// Whether the archive is there as the row says; if not, it has to be downloaded again.
 Result<bool> is_intact(ImageServices& services, const ImageRow& row, const std::stop_token& stop) {
   if (row.download_status != DownloadStatus::completed) return false;
   std::error_code failure;

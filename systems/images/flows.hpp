@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The flows of images: download, unpack and activate, and the one that chains them.
+/// The flows of images.
 ///
-///     auto flows_of_images = make_flows(services);
-///     flows.add(flows_of_images.process) …
+///     add_image_flows(flows, services);
 ///     flows.start("process-image", ProcessRequest{.s3_key = "alpine.tar"}, {.id = image_id});
 ///
 /// Every flow of an image has the image's id as the id of its run, so that two of them never work on the same
@@ -55,7 +54,7 @@ struct DownloadResponse {
 
 struct UnpackRequest {
   std::string image_id;
-  std::string local_path{};  ///< those that are empty come from the download
+  std::string local_path{};  ///< empty fields come from the download
   std::string checksum{};
   std::string pool_name{};
   std::int64_t device_size = 0;  ///< bytes; 0: as configured
@@ -110,7 +109,7 @@ struct ProcessResponse {
   bool downloaded = false;
   bool unpacked = false;
   bool activated = false;
-  std::vector<std::string> notes{};  ///< what of the archive could not be kept, and what is unusual
+  std::vector<std::string> notes{};  ///< attributes that could not be kept, and unusual layout
 };
 
 /// Activates again what a restart of the machine has deactivated.
@@ -131,7 +130,7 @@ struct ActionReport {
 Flow<DownloadRequest, DownloadResponse> download_flow(ImageServices& services);
 Flow<UnpackRequest, UnpackResponse> unpack_flow(ImageServices& services);
 Flow<ActivateRequest, ActivateResponse> activate_flow(ImageServices& services);
-/// `flows`: by way of which it cancels its parts when it is cancelled itself.
+/// `flows` is used to cancel the parts when the run is cancelled.
 Flow<ProcessRequest, ProcessResponse> process_flow(ImageServices& services, Flows& flows);
 Flow<ReactivateRequest, ActionReport> reactivate_flow(ImageServices& services);
 Flow<DeactivateRequest, ActionReport> deactivate_flow(ImageServices& services);
@@ -142,11 +141,11 @@ void add_image_flows(Flows& flows, ImageServices& services);
 
 // What the steps share.
 
-/// As the seed's table of retries has them: so many after the first attempt.
+/// Delays from 100 ms, doubled each time up to 5 s; `retries` counts those after the first attempt.
 RetryPolicy exponential(std::uint32_t retries, Jitter jitter = Jitter::none);
 RetryPolicy fixed(std::uint32_t retries);
 
-/// The step's own way to the tables.
+/// Queries the tables within the step.
 Query query_of(Step& step);
 
 /// No run of these flows works on the image. Error: `volume_busy`.
@@ -174,11 +173,11 @@ inline constexpr std::uint32_t kStorageRetries = 2;
 /// Of such a step: enough for all errors of both classes.
 RetryPolicy retry_by_class();
 
-/// What comes of such a step: an error is tried again if its class has retries left, else the run fails. The
+/// The outcome of such a step: an error is retried if its class has retries left, else the run fails. The
 /// counts live as long as this process; after a restart, `retry_by_class` is the limit.
 Outcome limit_retries(ImageServices& services, const Step& step, ErrorClass error_class, Outcome outcome);
 
-/// Without retry for what another attempt cannot change, otherwise to be tried again.
+/// Aborts on errors that another attempt cannot change; otherwise the step is retried.
 Outcome abort_or_retry(const Error& error);
 
 }  // namespace pawl::images

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What is in only one of the two places, the tables and the pool: found in both directions, also what is not
-/// active, and removed by a flow of its own. Where only a row is lost that can be written again, it is.
+/// Finds what is only in the tables or only in the pool, also volumes that are not
+/// active, and removes it in a flow. A row that can be restored is restored instead.
 ///
-///     PAWL_TRY(const auto findings, find_garbage(services, query, is_busy));
+///     PAWL_TRY(const auto findings, find_garbage(services, pool, query, is_busy));
 ///     flows.start("collect-image-garbage", "{}", {.id = "all"});
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct Garbage {
 using IsBusy = std::function<Result<bool>(std::string_view image_id)>;
 
 /// What belongs to an image that a run works on is never garbage. Runs go on meanwhile and end, so only what
-/// is found a second time, by a look that began after the first one had ended, is reported.
+/// is found by two passes, one after the other, is reported.
 Result<std::vector<Garbage>> find_garbage(ImageServices& services, Backend& pool, const Query& query,
                                           const IsBusy& is_busy);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What the steps of the flows work with: the sources, the back end, the directory of archives, the rules.
+/// What all flows of images use: sources, back end, directory of archives, limits and policy.
 ///
 ///     ImageServices services(options);
 ///     PAWL_CHECK(services.open());
@@ -79,10 +79,10 @@ enum class PoolState : std::uint8_t {
 class ImageServices {
  public:
   explicit ImageServices(ImagesOptions options);
-  /// For tests: with these in place of those that the options name.
+  /// For tests: replaces the source and the back end that the options name.
   ImageServices(ImagesOptions options, std::unique_ptr<Source> objects, std::unique_ptr<Backend> backend);
 
-  /// Makes the directories. Errors: `config_invalid` where others can change them (`make_safe_directory`),
+  /// Makes the directories. Errors: `config_invalid` if others can change them (`make_safe_directory`),
   /// `invalid_argument`, `volume_failed`.
   Result<void> open();
 
@@ -102,18 +102,18 @@ class ImageServices {
   /// Attaches the pool, also if it is attached already: its devices may be gone since.
   Result<Backend*> attach_pool();
   /// Gives the pool's devices back, after which `pool` fails until `attach_pool` or the next start.
-  /// `check_unused` is called when `pool` fails already, so that no run gets the pool behind its back; if it
+  /// `check_unused` is called when `pool` fails already, so that no new run uses the pool meanwhile; if it
   /// fails, the pool stays as it was. Errors: those of `check_unused`; `volume_busy` if something is mounted;
   /// those of `Backend::detach`.
   Result<void> detach_pool(const std::function<Result<void>()>& check_unused);
-  /// That a request means this pool: it names none, or this one. Error: `invalid_argument`.
+  /// `pool_name` is empty or that of the configured pool. Error: `invalid_argument`.
   Result<void> check_pool_name(std::string_view pool_name) const;
 
   std::string archive_of(std::string_view image_id) const;
   std::string archives() const;
   ArchiveOptions archive_options(std::stop_token stop) const;
 
-  /// An id that no volume has or is about to have. Error: `pool_full` where all have been used.
+  /// An id that no volume has or is about to have. Error: `pool_full` if all have been used.
   Result<std::uint32_t> allocate_volume_id(const Query& query);
 
   /// The checksum of a file, which is cached until the file changes. The file gets a time of its own
@@ -122,7 +122,7 @@ class ImageServices {
   /// Whether this process has found that the file has this checksum, and the file has not changed since.
   bool has_checksum(const std::string& path, std::string_view sha256) const;
 
-  /// Which runs have used up their time, as long as this process lives.
+  /// Runs whose unpacking has timed out; kept in memory.
   void mark_overdue(const std::string& run);
   bool is_overdue(const std::string& run) const;
   void forget_overdue(const std::string& run);
@@ -154,7 +154,7 @@ class ImageServices {
   std::map<std::string, CachedChecksum> checksums_;  // by path
 };
 
-/// The bytes in `path`. Errors: `source_missing` where it is not there, `store_io`, `cancelled`.
+/// The bytes in `path`. Errors: `source_missing` if it is not there, `store_io`, `cancelled`.
 Result<std::string> sha256_of_file(const std::string& path, const std::stop_token& stop);
 
 /// A random version 4 UUID.

@@ -65,7 +65,7 @@ Result<void> check_snapshot_field(const std::string& name) {
 }
 
 /// The id of the image that a request means: an object that is known keeps the one that it has. Errors:
-/// `invalid_argument`; `volume_exists` where the object has another id, or the id another object.
+/// `invalid_argument`; `volume_exists` if the object has another id, or the id another object.
 Result<std::string> id_for(const ImagesView& view, const ProcessBody& body, const ObjectName& name) {
   const auto query = query_of(view.engine);
   PAWL_TRY(const auto row, find_object(query, name.bucket, body.s3_key));

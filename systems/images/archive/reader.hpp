@@ -41,7 +41,7 @@ struct Attributes {
   gid_t gid = 0;
   timespec mtime{};
   dev_t device = 0;
-  /// Access control lists, as the kernel takes them; empty where there are none.
+  /// Access control lists, as the kernel takes them; empty if there are none.
   struct Acl {
     std::string access{};
     std::string preset{};  ///< of a directory, for what is made in it ("default" in POSIX)

@@ -49,7 +49,7 @@ class DeviceMapper {
   /// That the kernel has targets of this type.
   Result<void> check_target(const std::string& type) const;
   Result<std::vector<std::string>> names() const;
-  /// Nothing where there is no such device.
+  /// Nullopt if absent.
   Result<std::optional<Info>> info(const std::string& name) const;
   Result<void> create(const std::string& name, const std::string& uuid) const;
   Result<void> load(const std::string& name, const Target& target) const;
@@ -57,7 +57,7 @@ class DeviceMapper {
   Result<void> resume(const std::string& name) const;
   /// Flushes, and freezes a file system that is on it.
   Result<void> suspend(const std::string& name) const;
-  /// Never by force; nothing where there is no such device.
+  /// Never by force; no-op if absent.
   Result<void> remove(const std::string& name, Duration busy_timeout) const;
   /// The status line of its first target.
   Result<std::string> status(const std::string& name) const;

@@ -218,7 +218,7 @@ Result<bool> DmThin::claim(const Volume& volume, const std::function<Result<void
   return true;
 }
 
-/// Unmounts, deactivates and deletes it; nothing where there is none.
+/// Unmounts, deactivates and deletes it; no-op if absent.
 Result<void> DmThin::erase(std::uint32_t id) {
   PAWL_CHECK(unmount_device(point(id), busy_timeout_));
   step_("unmount");

@@ -30,7 +30,7 @@ class PoolFile {
   Result<void> detach();
   Result<void> check_attached() const;
   Result<PoolUsage> usage() const;
-  /// The file and its device. Error: `invalid_argument` where it is larger already.
+  /// The file and its device. Error: `invalid_argument` if it is larger already.
   Result<void> grow(std::uint64_t bytes);
 
  private:

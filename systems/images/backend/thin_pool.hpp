@@ -26,7 +26,7 @@ struct ThinStatus {
   std::uint64_t data_blocks = 0;
 };
 
-/// Reads a status line. Error: `volume_failed` where it is none.
+/// Reads a status line. Error: `volume_failed` if it is none.
 Result<ThinStatus> parse_thin_status(std::string_view line);
 
 inline constexpr std::uint64_t kThinBlockBytes = std::uint64_t{128} << 10U;
