@@ -178,7 +178,7 @@ class FilesTest(ImagesCase):
         self.assertRegex(done, "forgot snap-lost, which is not in the pool\n")
         self.assertFalse(orphan.exists())
         self.assert_clean()
-        self.assertEqual(self.json("gc", "--force"), {"report": []})
+        self.assertEqual(self.json("gc", "--force"), {"actions": []})
         self.good(self.images("process", url, "--image-id", "lost"), "^/")
 
     def test_an_archive_with_a_way_out_is_refused_and_leaves_nothing(self):
