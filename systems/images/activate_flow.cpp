@@ -40,10 +40,10 @@ Result<UnpackedRow> origin_of(Step& step, const ActivateRequest& request) {
 }
 
 /// A snapshot of something that the image is not any more, or one that is broken, makes way for a new one of
-/// its name. What somebody uses stays, with its row. Error: `volume_busy`.
-Result<void> clear_outdated(Workshop& shop, Step& step, Backend& pool, const SnapshotRow& row) {
-  shop.log().warn("snapshot is gone or outdated; it is made anew",
-                  {{"image_id", row.image_id}, {"snapshot_name", row.volume.name}});
+/// its name. One that is in use stays, with its row. Error: `volume_busy`.
+Result<void> clear_outdated(ImageServices& services, Step& step, Backend& pool, const SnapshotRow& row) {
+  services.log().warn("snapshot is gone or outdated; it is made anew",
+                      {{"image_id", row.image_id}, {"snapshot_name", row.volume.name}});
   PAWL_CHECK(remove_volume(pool, row.volume));
   step.sql(forget_volume(row.volume.id));
   step.sql(forget_snapshot(row.volume));
@@ -51,16 +51,18 @@ Result<void> clear_outdated(Workshop& shop, Step& step, Backend& pool, const Sna
   return {};
 }
 
-Outcome check_snapshot(Workshop& shop, Step& step, const ActivateRequest& request,
-                       ActivateResponse& response) {
+Outcome try_check_snapshot(ImageServices& services, Step& step, const ActivateRequest& request,
+                           ActivateResponse& response, ErrorClass& error_class) {
   const auto name = name_of(request);
-  if (!name) return give_up_or_retry(name.error());
-  if (const auto named = shop.check_pool_name(request.pool_name); !named)
-    return give_up_or_retry(named.error());
+  if (!name) return abort_or_retry(name.error());
+  if (const auto named = services.check_pool_name(request.pool_name); !named)
+    return abort_or_retry(named.error());
   if (const auto kept = check_not_removed(step, request.image_id); !kept) return kept.error();
   const auto origin = origin_of(step, request);
-  if (!origin) return give_up_or_retry(origin.error());
-  PAWL_TRY(auto* pool, shop.pool());
+  if (!origin) return abort_or_retry(origin.error());
+  error_class = ErrorClass::storage;
+  PAWL_TRY(auto* pool, services.pool());
+  error_class = ErrorClass::tables;
   const auto query = query_of(step);
   PAWL_TRY(const auto row, find_snapshot_of(query, request.image_id, *name));
   if (!row) {
@@ -73,10 +75,9 @@ Outcome check_snapshot(Workshop& shop, Step& step, const ActivateRequest& reques
   response = {.image_id = request.image_id, .snapshot_name = *name, .origin_id = origin->volume.id};
   response.device_size = static_cast<std::int64_t>(origin->volume.bytes);
   if (row && row->origin_id == origin->volume.id) {
-    const auto looked = pool->find(row->volume);
-    // The tables may be tried three times, the pool twice.
-    if (!looked) return retry_at_most(step, 2, looked.error());
-    const auto& found = *looked;
+    error_class = ErrorClass::storage;
+    PAWL_TRY(const auto found, pool->find(row->volume));
+    error_class = ErrorClass::tables;
     if (is_sound(found, row->volume)) {
       response.snapshot_id = row->volume.id;
       response.marker = row->volume.marker;
@@ -85,13 +86,17 @@ Outcome check_snapshot(Workshop& shop, Step& step, const ActivateRequest& reques
       response.active = row->active && found->active;
       if (response.active) return Outcome::handoff("the snapshot is active already");
       // It is there but not active: the next step finds it and activates it.
-      if (const auto own = check_own(step, request.image_id); !own) return give_up_or_retry(own.error());
+      if (const auto own = check_own(step, request.image_id); !own) return abort_or_retry(own.error());
       return Outcome::done();
     }
   }
-  if (const auto own = check_own(step, request.image_id); !own) return give_up_or_retry(own.error());
-  if (row) PAWL_CHECK(clear_outdated(shop, step, *pool, *row));
-  PAWL_TRY(response.snapshot_id.number, shop.take_volume_id(query));
+  if (const auto own = check_own(step, request.image_id); !own) return abort_or_retry(own.error());
+  if (row) {
+    error_class = ErrorClass::storage;
+    PAWL_CHECK(clear_outdated(services, step, *pool, *row));
+    error_class = ErrorClass::tables;
+  }
+  PAWL_TRY(response.snapshot_id.number, services.allocate_volume_id(query));
   response.marker = make_marker();
   step.sql(
       add_volume({.volume = volume_of(response), .kind = VolumeKind::snapshot, .image_id = request.image_id},
@@ -99,11 +104,18 @@ Outcome check_snapshot(Workshop& shop, Step& step, const ActivateRequest& reques
   return Outcome::done();
 }
 
-Outcome create_snapshot(Workshop& shop, Step& step, const ActivateRequest& request,
+Outcome check_snapshot(ImageServices& services, Step& step, const ActivateRequest& request,
+                       ActivateResponse& response) {
+  auto error_class = ErrorClass::tables;
+  auto outcome = try_check_snapshot(services, step, request, response, error_class);
+  return limit_retries(services, step, error_class, std::move(outcome));
+}
+
+Outcome create_snapshot(ImageServices& services, Step& step, const ActivateRequest& request,
                         ActivateResponse& response) {
   const auto origin = origin_of(step, request);
-  if (!origin) return give_up_or_retry(origin.error());
-  PAWL_TRY(auto* pool, shop.pool());
+  if (!origin) return abort_or_retry(origin.error());
+  PAWL_TRY(auto* pool, services.pool());
   const auto volume = volume_of(response);
   PAWL_TRY(const auto found, pool->find(volume));
   if (!is_sound(found, volume)) {
@@ -112,21 +124,21 @@ Outcome create_snapshot(Workshop& shop, Step& step, const ActivateRequest& reque
       step.sql(set_volume_state(volume.id, VolumeState::faulty));
       return Outcome::rewind("check-snapshot", made.error().message());
     }
-    if (!made) return give_up_or_retry(made.error());
+    if (!made) return abort_or_retry(made.error());
   }
   const auto path = pool->activate(volume);
-  if (!path) return give_up_or_retry(path.error());
+  if (!path) return abort_or_retry(path.error());
   response.device_path = *path;
   return Outcome::done();
 }
 
-Outcome remove_snapshot(Workshop& shop, Step& step, const ActivateRequest& request,
+Outcome remove_snapshot(ImageServices& services, Step& step, const ActivateRequest& request,
                         ActivateResponse& response) {
   if (response.snapshot_id == 0) return Outcome::done();
   // One that is registered was there before this run.
   PAWL_TRY(const auto row, find_snapshot_of(query_of(step), request.image_id, response.snapshot_name));
   if (row && row->volume.id == response.snapshot_id) return Outcome::done();
-  PAWL_TRY(auto* pool, shop.pool());
+  PAWL_TRY(auto* pool, services.pool());
   const auto volume = volume_of(response);
   PAWL_CHECK(remove_volume(*pool, volume));
   step.sql(forget_volume(volume.id));
@@ -134,7 +146,7 @@ Outcome remove_snapshot(Workshop& shop, Step& step, const ActivateRequest& reque
   return Outcome::done();
 }
 
-Outcome register_snapshot(Workshop& shop, Step& step, const ActivateRequest& request,
+Outcome register_snapshot(ImageServices& services, Step& step, const ActivateRequest& request,
                           ActivateResponse& response) {
   response.active = true;
   response.activated = true;
@@ -146,23 +158,24 @@ Outcome register_snapshot(Workshop& shop, Step& step, const ActivateRequest& req
                          step.now()));
   step.sql(set_volume_state(response.snapshot_id, VolumeState::made));
   step.sql(follow_snapshots(request.image_id, step.now()));
-  shop.log().info("activated", {{"image_id", request.image_id},
-                                {"snapshot_id", response.snapshot_id.number},
-                                {"snapshot_name", response.snapshot_name},
-                                {"device_path", response.device_path}});
+  services.log().info("activated", {{"image_id", request.image_id},
+                                    {"snapshot_id", response.snapshot_id.number},
+                                    {"snapshot_name", response.snapshot_name},
+                                    {"device_path", response.device_path}});
   return Outcome::done();
 }
 
 }  // namespace
 
-Flow<ActivateRequest, ActivateResponse> activate_flow(Workshop& shop) {
-  const auto with = [&shop](Outcome (*run)(Workshop&, Step&, const ActivateRequest&, ActivateResponse&)) {
-    return [&shop, run](Step& step, const ActivateRequest& request, ActivateResponse& response) {
-      return run(shop, step, request, response);
-    };
-  };
+Flow<ActivateRequest, ActivateResponse> activate_flow(ImageServices& services) {
+  const auto with =
+      [&services](Outcome (*run)(ImageServices&, Step&, const ActivateRequest&, ActivateResponse&)) {
+        return [&services, run](Step& step, const ActivateRequest& request, ActivateResponse& response) {
+          return run(services, step, request, response);
+        };
+      };
   return flow<ActivateRequest, ActivateResponse>(std::string(kActivate))
-      .start("check-snapshot", with(check_snapshot), {.retry = exponential(3)})
+      .start("check-snapshot", with(check_snapshot), {.retry = retry_by_class()})
       .to("create-snapshot", with(create_snapshot), {.retry = fixed(3), .rewinds = 3})
       .undo(with(remove_snapshot))
       .to("register", with(register_snapshot), {.retry = exponential(5, Jitter::equal)})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Hashes bytes while whoever has them goes on with them.
+/// Hashes bytes while the caller continues to use them.
 ///
 ///     BackgroundHash hash;
 ///     while (read(bytes)) write(hash.take(bytes));
@@ -19,7 +19,7 @@
 
 namespace pawl::images {
 
-/// SHA-256 on a thread of its own, so that hashing does not hold up who reads and writes. Used by one thread.
+/// SHA-256 on a thread of its own, so that hashing does not delay reading and writing. Used by one thread.
 class BackgroundHash {
  public:
   BackgroundHash();
@@ -27,7 +27,7 @@ class BackgroundHash {
   BackgroundHash& operator=(const BackgroundHash&) = delete;
   ~BackgroundHash() = default;
 
-  /// Waits for what was given before and begins with these; `bytes` is another string's memory afterwards.
+  /// Waits for the previous call to finish and hashes these; `bytes` gets the memory of another string.
   /// The result is what is being hashed, to be read until the next call.
   std::string_view take(std::string& bytes);
   /// Forgets everything.
@@ -47,7 +47,7 @@ class BackgroundHash {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   bool busy_ = false;
-  std::string bytes_;    ///< the worker's while it is busy, and only read then
+  std::string bytes_;    ///< owned by the thread while it hashes, read-only then
   std::jthread thread_;  ///< the last member: it uses all others
 };
 

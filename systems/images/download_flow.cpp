@@ -12,30 +12,30 @@
 namespace pawl::images {
 namespace {
 
-/// Whether the archive is there as the row says; nothing where it has to be downloaded again.
-Result<bool> is_intact(Workshop& shop, const ImageRow& row, const std::stop_token& stop) {
+/// Whether the archive is there as the row says; if not, it has to be downloaded again.
+Result<bool> is_intact(ImageServices& services, const ImageRow& row, const std::stop_token& stop) {
   if (row.download_status != DownloadStatus::completed) return false;
   std::error_code failure;
   const auto bytes = std::filesystem::file_size(row.local_path, failure);
   if (failure || bytes != static_cast<std::uint64_t>(row.size_bytes)) return false;
-  PAWL_TRY(const auto checksum, shop.checksum_of(row.local_path, stop));
+  PAWL_TRY(const auto checksum, services.checksum_of(row.local_path, stop));
   return checksum == row.checksum;
 }
 
-Outcome check_exists(Workshop& shop, Step& step, const DownloadRequest& request, DownloadResponse& response) {
-  if (const auto checked = check_image_id(request.image_id); !checked)
-    return give_up_or_retry(checked.error());
-  const auto name = shop.object(request.bucket, request.s3_key);
-  if (!name) return give_up_or_retry(name.error());
+Outcome try_check_exists(ImageServices& services, Step& step, const DownloadRequest& request,
+                         DownloadResponse& response, ErrorClass& error_class) {
+  if (const auto checked = check_image_id(request.image_id); !checked) return abort_or_retry(checked.error());
+  const auto name = services.object(request.bucket, request.s3_key);
+  if (!name) return abort_or_retry(name.error());
   if (const auto kept = check_not_removed(step, request.image_id); !kept) return kept.error();
   const auto query = query_of(step);
   PAWL_TRY(auto row, find_object(query, name->bucket, request.s3_key));
   if (row) {
-    const auto intact = is_intact(shop, *row, step.stop());
-    // The tables may be tried three times, files twice.
-    if (!intact) return retry_at_most(step, 2, intact.error());
-    if (*intact) {
-      // The object may be known under another id; whoever comes after goes on with that one.
+    error_class = ErrorClass::storage;
+    PAWL_TRY(const bool intact, is_intact(services, *row, step.stop()));
+    error_class = ErrorClass::tables;
+    if (intact) {
+      // The object may be known under another id; the next flow continues with that one.
       response = {.image_id = row->image_id,
                   .local_path = row->local_path,
                   .checksum = row->checksum,
@@ -55,19 +55,26 @@ Outcome check_exists(Workshop& shop, Step& step, const DownloadRequest& request,
     row = ImageRow{.image_id = request.image_id, .bucket = name->bucket, .s3_key = request.s3_key};
   }
   // The same object may be on its way under another id, or this id be another one than the run's.
-  if (const auto own = check_own(step, row->image_id); !own) return give_up_or_retry(own.error());
+  if (const auto own = check_own(step, row->image_id); !own) return abort_or_retry(own.error());
   row->download_status = DownloadStatus::downloading;
-  row->local_path = shop.archive_of(row->image_id);
+  row->local_path = services.archive_of(row->image_id);
   response.image_id = row->image_id;
   response.local_path = row->local_path;
   step.sql(save_image(*row, step.now()));
   return Outcome::done();
 }
 
+Outcome check_exists(ImageServices& services, Step& step, const DownloadRequest& request,
+                     DownloadResponse& response) {
+  auto error_class = ErrorClass::tables;
+  auto outcome = try_check_exists(services, step, request, response, error_class);
+  return limit_retries(services, step, error_class, std::move(outcome));
+}
+
 /// Shows how a download goes. Bytes come in small pieces, and people look at most a few times a second.
-class Shown {
+class ProgressReporter {
  public:
-  explicit Shown(Step& step) : step_(step) {}
+  explicit ProgressReporter(Step& step) : step_(step) {}
   void operator()(std::uint64_t done, std::uint64_t total) {
     constexpr Duration kBetween = std::chrono::milliseconds(200);
     const auto now = step_.now();
@@ -91,26 +98,27 @@ class Shown {
   Time last_{};
 };
 
-Outcome download(Workshop& shop, Step& step, const DownloadRequest& request, DownloadResponse& response) {
-  const auto name = shop.object(request.bucket, request.s3_key);
-  if (!name) return give_up_or_retry(name.error());
-  FetchOptions options{.max_bytes = shop.options().image_bytes, .stop = step.stop()};
-  options.progress = Shown(step);
-  const auto fetched = shop.source(*name).fetch(*name, response.local_path, options);
+Outcome download(ImageServices& services, Step& step, const DownloadRequest& request,
+                 DownloadResponse& response) {
+  const auto name = services.object(request.bucket, request.s3_key);
+  if (!name) return abort_or_retry(name.error());
+  FetchOptions options{.max_bytes = services.options().image_bytes, .stop = step.stop()};
+  options.progress = ProgressReporter(step);
+  const auto fetched = services.source(*name).fetch(*name, response.local_path, options);
   if (!fetched) {
     if (fetched.error().code() == Code::too_large) {
-      shop.report_violation(response.image_id, request.s3_key, fetched.error());
+      services.report_violation(response.image_id, request.s3_key, fetched.error());
     }
-    return give_up_or_retry(fetched.error());
+    return abort_or_retry(fetched.error());
   }
   response.checksum = fetched->sha256;
   response.etag = fetched->etag;
   response.size_bytes = static_cast<std::int64_t>(fetched->bytes);
   response.downloaded = true;
-  shop.log().info("downloaded", {{"image_id", response.image_id},
-                                 {"s3_key", request.s3_key},
-                                 {"bytes", response.size_bytes},
-                                 {"resumed_at", fetched->resumed_at}});
+  services.log().info("downloaded", {{"image_id", response.image_id},
+                                     {"s3_key", request.s3_key},
+                                     {"bytes", response.size_bytes},
+                                     {"resumed_at", fetched->resumed_at}});
   return Outcome::done();
 }
 
@@ -128,7 +136,8 @@ Outcome discard(Step& step, const DownloadRequest&, DownloadResponse& response) 
   return Outcome::done();
 }
 
-Outcome validate(Workshop& shop, Step& step, const DownloadRequest& request, DownloadResponse& response) {
+Outcome validate(ImageServices& services, Step& step, const DownloadRequest& request,
+                 DownloadResponse& response) {
   std::error_code failure;
   const bool there = std::filesystem::exists(response.local_path, failure);
   if (!there && !failure) return Outcome::rewind("download", "the archive is gone");
@@ -136,13 +145,13 @@ Outcome validate(Workshop& shop, Step& step, const DownloadRequest& request, Dow
     return Error(Code::store_io,
                  fmt::format("{} cannot be read: {}", response.local_path, failure.message()));
   }
-  PAWL_TRY(const auto checksum, shop.checksum_of(response.local_path, step.stop()));
+  PAWL_TRY(const auto checksum, services.checksum_of(response.local_path, step.stop()));
   if (checksum != response.checksum) {
     std::filesystem::remove(response.local_path, failure);
     return Outcome::rewind("download", fmt::format("the archive's SHA-256 is {} where {} was downloaded",
                                                    checksum, response.checksum));
   }
-  auto options = shop.archive_options(step.stop());
+  auto options = services.archive_options(step.stop());
   options.progress = [&](std::uint64_t position, std::uint64_t total, std::uint64_t entries) {
     step.progress(total == 0 ? 0.0 : static_cast<double>(position) / static_cast<double>(total),
                   fmt::format("{} entries looked at", entries));
@@ -150,15 +159,15 @@ Outcome validate(Workshop& shop, Step& step, const DownloadRequest& request, Dow
   const auto found = scan(response.local_path, options);
   if (found) return Outcome::done();
   if (found.error().code() == Code::archive_hostile || found.error().code() == Code::archive_corrupt) {
-    shop.report_violation(response.image_id, request.s3_key, found.error());
+    services.report_violation(response.image_id, request.s3_key, found.error());
   }
-  return give_up_or_retry(found.error());
+  return abort_or_retry(found.error());
 }
 
-Outcome store_metadata(Workshop& shop, Step& step, const DownloadRequest& request,
+Outcome store_metadata(ImageServices& services, Step& step, const DownloadRequest& request,
                        DownloadResponse& response) {
-  const auto name = shop.object(request.bucket, request.s3_key);
-  if (!name) return give_up_or_retry(name.error());
+  const auto name = services.object(request.bucket, request.s3_key);
+  if (!name) return abort_or_retry(name.error());
   step.sql(save_image({.image_id = response.image_id,
                        .bucket = name->bucket,
                        .s3_key = request.s3_key,
@@ -174,16 +183,17 @@ Outcome store_metadata(Workshop& shop, Step& step, const DownloadRequest& reques
 
 }  // namespace
 
-Flow<DownloadRequest, DownloadResponse> download_flow(Workshop& shop) {
-  const auto with = [&shop](Outcome (*run)(Workshop&, Step&, const DownloadRequest&, DownloadResponse&)) {
-    return [&shop, run](Step& step, const DownloadRequest& request, DownloadResponse& response) {
-      return run(shop, step, request, response);
-    };
-  };
+Flow<DownloadRequest, DownloadResponse> download_flow(ImageServices& services) {
+  const auto with =
+      [&services](Outcome (*run)(ImageServices&, Step&, const DownloadRequest&, DownloadResponse&)) {
+        return [&services, run](Step& step, const DownloadRequest& request, DownloadResponse& response) {
+          return run(services, step, request, response);
+        };
+      };
   return flow<DownloadRequest, DownloadResponse>(std::string(kDownload))
-      .start("check-exists", with(check_exists), {.retry = exponential(3)})
+      .start("check-exists", with(check_exists), {.retry = retry_by_class()})
       .to("download", with(download),
-          {.retry = shop.options().download_retry, .timeout = shop.options().download_timeout})
+          {.retry = services.options().download_retry, .timeout = services.options().download_timeout})
       .undo(discard)
       .to("validate", with(validate), {.retry = fixed(2), .rewinds = 1})
       .to("store-metadata", with(store_metadata), {.retry = exponential(5, Jitter::equal)})

@@ -66,12 +66,20 @@ Result<bool> remove_volume(Backend& pool, const Volume& volume) {
   return true;
 }
 
-Outcome retry_at_most(const Step& step, std::uint32_t retries, const Error& error) {
-  if (step.attempt() <= retries) return error;
-  return Outcome::unrecoverable(fmt::format("{} (after {} retries)", error.to_string(), retries));
+RetryPolicy retry_by_class() { return exponential(kTableRetries + kStorageRetries); }
+
+Outcome limit_retries(ImageServices& services, const Step& step, ErrorClass error_class, Outcome outcome) {
+  if (outcome.kind() != Outcome::Kind::again) {
+    services.forget_errors(step.run_ulid());
+    return outcome;
+  }
+  const auto retries = error_class == ErrorClass::storage ? kStorageRetries : kTableRetries;
+  if (services.count_error(step.run_ulid(), error_class) <= retries) return outcome;
+  services.forget_errors(step.run_ulid());
+  return Outcome::unrecoverable(fmt::format("{} (after {} retries)", outcome.error()->to_string(), retries));
 }
 
-Outcome give_up_or_retry(const Error& error) {
+Outcome abort_or_retry(const Error& error) {
   switch (error.code()) {
     case Code::invalid_argument:
     case Code::source_missing:
@@ -89,15 +97,15 @@ Outcome give_up_or_retry(const Error& error) {
   }
 }
 
-void add_image_flows(Flows& flows, Workshop& shop) {
-  flows.add(download_flow(shop))
-      .add(unpack_flow(shop))
-      .add(activate_flow(shop))
-      .add(process_flow(shop, flows))
-      .add(take_up_flow(shop))
-      .add(deactivate_flow(shop))
-      .add(remove_flow(shop))
-      .add(collect_flow(shop));
+void add_image_flows(Flows& flows, ImageServices& services) {
+  flows.add(download_flow(services))
+      .add(unpack_flow(services))
+      .add(activate_flow(services))
+      .add(process_flow(services, flows))
+      .add(reactivate_flow(services))
+      .add(deactivate_flow(services))
+      .add(remove_flow(services))
+      .add(collect_flow(services));
 }
 
 }  // namespace pawl::images

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The flows of images: download, unpack and activate, and the one that chains them.
+/// The flows of images.
 ///
-///     auto flows_of_images = make_flows(shop);
-///     flows.add(flows_of_images.process) …
+///     add_image_flows(flows, services);
 ///     flows.start("process-image", ProcessRequest{.s3_key = "alpine.tar"}, {.id = image_id});
 ///
 /// Every flow of an image has the image's id as the id of its run, so that two of them never work on the same
 /// image. Rows are written in the commit of the step that did the work.
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "images/image_services.hpp"
 #include "images/volume_id.hpp"
-#include "images/workshop.hpp"
 #include "pawl/flow.hpp"
 #include "pawl/flows.hpp"
 
@@ -30,7 +30,10 @@ inline constexpr std::string_view kActivate = "activate-image";
 inline constexpr std::string_view kDeactivate = "deactivate-image";
 inline constexpr std::string_view kRemove = "remove-image";
 inline constexpr std::string_view kCollect = "collect-image-garbage";
-inline constexpr std::string_view kTakeUp = "take-up-snapshots";
+inline constexpr std::string_view kReactivate = "reactivate-snapshots";
+/// Every flow whose runs may use the pool.
+inline constexpr std::array kAllFlows = {kProcess,    kDownload, kUnpack,  kActivate,
+                                         kDeactivate, kRemove,   kCollect, kReactivate};
 inline constexpr std::string_view kDownloads = "downloads";  ///< the queue of downloads
 inline constexpr std::string_view kUnpacking = "unpacking";
 
@@ -51,7 +54,7 @@ struct DownloadResponse {
 
 struct UnpackRequest {
   std::string image_id;
-  std::string local_path{};  ///< those that are empty come from the download
+  std::string local_path{};  ///< empty fields come from the download
   std::string checksum{};
   std::string pool_name{};
   std::int64_t device_size = 0;  ///< bytes; 0: as configured
@@ -106,11 +109,11 @@ struct ProcessResponse {
   bool downloaded = false;
   bool unpacked = false;
   bool activated = false;
-  std::vector<std::string> notes{};  ///< what of the archive could not be kept, and what is unusual
+  std::vector<std::string> notes{};  ///< attributes that could not be kept, and unusual layout
 };
 
-/// To make active again what a restart of the machine has made inactive.
-struct TakeUpRequest {};
+/// Activates again what a restart of the machine has deactivated.
+struct ReactivateRequest {};
 
 struct DeactivateRequest {
   std::string image_id;
@@ -119,42 +122,42 @@ struct DeactivateRequest {
 struct RemoveRequest {
   std::string image_id;
 };
-/// What was done, for people.
-struct Deeds {
-  std::vector<std::string> deeds;
+/// What a run did, one sentence for each action, to be shown.
+struct ActionReport {
+  std::vector<std::string> actions;
 };
 
-Flow<DownloadRequest, DownloadResponse> download_flow(Workshop& shop);
-Flow<UnpackRequest, UnpackResponse> unpack_flow(Workshop& shop);
-Flow<ActivateRequest, ActivateResponse> activate_flow(Workshop& shop);
-/// `flows`: by way of which it cancels its parts when it is cancelled itself.
-Flow<ProcessRequest, ProcessResponse> process_flow(Workshop& shop, Flows& flows);
-Flow<TakeUpRequest, Deeds> take_up_flow(Workshop& shop);
-Flow<DeactivateRequest, Deeds> deactivate_flow(Workshop& shop);
-Flow<RemoveRequest, Deeds> remove_flow(Workshop& shop);
+Flow<DownloadRequest, DownloadResponse> download_flow(ImageServices& services);
+Flow<UnpackRequest, UnpackResponse> unpack_flow(ImageServices& services);
+Flow<ActivateRequest, ActivateResponse> activate_flow(ImageServices& services);
+/// `flows` is used to cancel the parts when the run is cancelled.
+Flow<ProcessRequest, ProcessResponse> process_flow(ImageServices& services, Flows& flows);
+Flow<ReactivateRequest, ActionReport> reactivate_flow(ImageServices& services);
+Flow<DeactivateRequest, ActionReport> deactivate_flow(ImageServices& services);
+Flow<RemoveRequest, ActionReport> remove_flow(ImageServices& services);
 
 /// Adds all of them.
-void add_image_flows(Flows& flows, Workshop& shop);
+void add_image_flows(Flows& flows, ImageServices& services);
 
 // What the steps share.
 
-/// As the seed's table of retries has them: so many after the first attempt.
+/// Delays from 100 ms, doubled each time up to 5 s; `retries` counts those after the first attempt.
 RetryPolicy exponential(std::uint32_t retries, Jitter jitter = Jitter::none);
 RetryPolicy fixed(std::uint32_t retries);
 
-/// The step's own way to the tables.
+/// Queries the tables within the step.
 Query query_of(Step& step);
 
-/// That no run of these flows works on the image. Error: `volume_busy`.
+/// No run of these flows works on the image. Error: `volume_busy`.
 Result<void> check_idle(Step& step, std::string_view image_id, std::initializer_list<std::string_view> flows);
 
-/// That nobody removes the image. Whoever removes one looks for the runs that make one, and those look for
-/// him, so that at least one of the two sees the other. What runs as a part of process-image need not look:
-/// the whole has done so, and keeps others away as long as it runs. Error: `volume_busy`.
+/// No run removes the image. A removal looks for the runs that make the image, and those look for removals,
+/// so that at least one of the two sees the other. A part of process-image need not look: process-image has
+/// done so, and blocks removals as long as it runs. Error: `volume_busy`.
 Result<void> check_not_removed(Step& step, std::string_view image_id);
 
-/// That this run may make something of the image: its id is the image's, by which others see that somebody
-/// works on it. Errors: `volume_busy` while a run with the right id works on it, `invalid_argument`.
+/// This run may change the image: its id is the image's, by which other runs see that the image is in use.
+/// Errors: `volume_busy` while a run with the right id works on it, `invalid_argument`.
 Result<void> check_own(Step& step, std::string_view image_id);
 
 /// Whether the pool holds exactly this volume, whole.
@@ -163,11 +166,18 @@ bool is_sound(const std::optional<FoundVolume>& found, const Volume& volume);
 /// Removes the volume where the pool has it, and not another one in its place. True: it was there.
 Result<bool> remove_volume(Backend& pool, const Volume& volume);
 
-/// To be tried again so many times, where the step tries errors of other kinds more often; then the run
-/// fails.
-Outcome retry_at_most(const Step& step, std::uint32_t retries, const Error& error);
+/// The first step of each flow retries errors of the tables three times, and errors of files and of the pool
+/// twice, each counted by itself.
+inline constexpr std::uint32_t kTableRetries = 3;
+inline constexpr std::uint32_t kStorageRetries = 2;
+/// Of such a step: enough for all errors of both classes.
+RetryPolicy retry_by_class();
 
-/// Without retry for what another attempt cannot change, otherwise to be tried again.
-Outcome give_up_or_retry(const Error& error);
+/// The outcome of such a step: an error is retried if its class has retries left, else the run fails. The
+/// counts live as long as this process; after a restart, `retry_by_class` is the limit.
+Outcome limit_retries(ImageServices& services, const Step& step, ErrorClass error_class, Outcome outcome);
+
+/// Aborts on errors that another attempt cannot change; otherwise the step is retried.
+Outcome abort_or_retry(const Error& error);
 
 }  // namespace pawl::images

@@ -14,7 +14,7 @@
 namespace pawl::images {
 namespace {
 
-/// Everything that is known: first what is there, then who says so. A volume is in the tables before it is in
+/// Everything that exists, and the rows that refer to it. A volume is in the tables before it is in
 /// the pool, and is marked as made in the commit that says what it is.
 struct Inventory {
   std::map<std::uint32_t, FoundVolume> pool;
@@ -25,24 +25,23 @@ struct Inventory {
   std::vector<std::string> files;
 };
 
-Result<Inventory> take_stock(Workshop& shop, const Query& query) {
-  Inventory stock;
+Result<Inventory> read_inventory(ImageServices& services, Backend& pool, const Query& query) {
+  Inventory inventory;
   std::error_code failure;
-  for (const auto& entry : std::filesystem::directory_iterator(shop.archives(), failure)) {
-    stock.files.push_back(entry.path().filename().string());
+  for (const auto& entry : std::filesystem::directory_iterator(services.archives(), failure)) {
+    inventory.files.push_back(entry.path().filename().string());
   }
   if (failure) {
-    return fail(Code::store_io, fmt::format("{} cannot be read: {}", shop.archives(), failure.message()));
+    return fail(Code::store_io, fmt::format("{} cannot be read: {}", services.archives(), failure.message()));
   }
-  std::ranges::sort(stock.files);
-  PAWL_TRY(auto* pool, shop.pool());
-  PAWL_TRY(auto found, pool->list());
-  for (auto& volume : found) stock.pool.emplace(volume.id, std::move(volume));
-  PAWL_TRY(stock.volumes, list_volumes(query));
-  PAWL_TRY(stock.unpacked, list_unpacked(query));
-  PAWL_TRY(stock.snapshots, list_snapshots(query));
-  PAWL_TRY(stock.images, list_images(query));
-  return stock;
+  std::ranges::sort(inventory.files);
+  PAWL_TRY(auto found, pool.list());
+  for (auto& volume : found) inventory.pool.emplace(volume.id, std::move(volume));
+  PAWL_TRY(inventory.volumes, list_volumes(query));
+  PAWL_TRY(inventory.unpacked, list_unpacked(query));
+  PAWL_TRY(inventory.snapshots, list_snapshots(query));
+  PAWL_TRY(inventory.images, list_images(query));
+  return inventory;
 }
 
 /// The same answer for an image during one look.
@@ -50,16 +49,16 @@ class Busy {
  public:
   explicit Busy(const IsBusy& ask) : ask_(ask) {}
   Result<bool> operator()(const std::string& image_id) {
-    const auto known = known_.find(image_id);
-    if (known != known_.end()) return known->second;
+    const auto known = checksums_.find(image_id);
+    if (known != checksums_.end()) return known->second;
     PAWL_TRY(const bool busy, ask_(image_id));
-    known_.emplace(image_id, busy);
+    checksums_.emplace(image_id, busy);
     return busy;
   }
 
  private:
   const IsBusy& ask_;
-  std::map<std::string, bool> known_;
+  std::map<std::string, bool> checksums_;
 };
 
 bool is_in(const std::map<std::uint32_t, FoundVolume>& pool, const Volume& volume) {
@@ -68,13 +67,13 @@ bool is_in(const std::map<std::uint32_t, FoundVolume>& pool, const Volume& volum
 }
 
 /// What the tables say that an image or a snapshot has.
-std::vector<VolumeRow> referenced_volumes(const Inventory& stock) {
+std::vector<VolumeRow> referenced_volumes(const Inventory& inventory) {
   std::vector<VolumeRow> rows;
-  rows.reserve(stock.unpacked.size() + stock.snapshots.size());
-  for (const auto& row : stock.unpacked) {
+  rows.reserve(inventory.unpacked.size() + inventory.snapshots.size());
+  for (const auto& row : inventory.unpacked) {
     rows.push_back({row.volume, VolumeKind::image, row.image_id, VolumeState::made});
   }
-  for (const auto& row : stock.snapshots) {
+  for (const auto& row : inventory.snapshots) {
     rows.push_back({row.volume, VolumeKind::snapshot, row.image_id, VolumeState::made});
   }
   return rows;
@@ -90,12 +89,12 @@ GarbageKind kind_of_loss(VolumeKind kind) {
   return kind == VolumeKind::image ? GarbageKind::lost_image : GarbageKind::lost_snapshot;
 }
 
-Result<void> judge_volumes(const Inventory& stock, Busy& busy, std::vector<Garbage>& garbage) {
-  const auto references = referenced_volumes(stock);
+Result<void> check_volumes(const Inventory& inventory, Busy& busy, std::vector<Garbage>& garbage) {
+  const auto references = referenced_volumes(inventory);
   std::set<std::uint32_t> referenced;
   for (const auto& row : references) referenced.insert(row.volume.id);
   std::set<std::uint32_t> known;
-  for (const auto& row : stock.volumes) {
+  for (const auto& row : inventory.volumes) {
     known.insert(row.volume.id);
     if (row.state == VolumeState::faulty) continue;
     PAWL_TRY(const bool is_busy, busy(row.image_id));
@@ -104,7 +103,7 @@ Result<void> judge_volumes(const Inventory& stock, Busy& busy, std::vector<Garba
     if (!referenced.contains(row.volume.id)) {
       found.kind = row.state == VolumeState::intended ? GarbageKind::abandoned_volume
                                                       : GarbageKind::unreferenced_volume;
-    } else if (!is_in(stock.pool, row.volume)) {
+    } else if (!is_in(inventory.pool, row.volume)) {
       found.kind = kind_of_loss(row.kind);
     } else {
       continue;
@@ -114,14 +113,14 @@ Result<void> judge_volumes(const Inventory& stock, Busy& busy, std::vector<Garba
   // A row may have been removed by hand, so what it named is not known under its number any more.
   for (const auto& row : references) {
     if (known.contains(row.volume.id)) continue;
-    const bool there = is_surely_in(stock.pool, row.volume);
+    const bool there = is_surely_in(inventory.pool, row.volume);
     if (there) known.insert(row.volume.id);
     PAWL_TRY(const bool is_busy, busy(row.image_id));
     if (is_busy) continue;
     garbage.push_back({there ? GarbageKind::unlisted_volume : kind_of_loss(row.kind), row.volume.id,
                        row.image_id, row.volume.name});
   }
-  for (const auto& [id, volume] : stock.pool) {
+  for (const auto& [id, volume] : inventory.pool) {
     if (known.contains(id)) continue;
     garbage.push_back({GarbageKind::unknown_volume, id, {}, volume.name});
   }
@@ -129,49 +128,49 @@ Result<void> judge_volumes(const Inventory& stock, Busy& busy, std::vector<Garba
 }
 
 /// Images that the tables know only by what was made of them.
-std::set<std::string> nameless_images(const Inventory& stock) {
+std::set<std::string> unlisted_images(const Inventory& inventory) {
   std::set<std::string> images;
-  for (const auto& row : referenced_volumes(stock)) images.insert(row.image_id);
-  for (const auto& row : stock.images) images.erase(row.image_id);
+  for (const auto& row : referenced_volumes(inventory)) images.insert(row.image_id);
+  for (const auto& row : inventory.images) images.erase(row.image_id);
   return images;
 }
 
-Result<void> judge_images(const Inventory& stock, Busy& busy, std::vector<Garbage>& garbage) {
-  for (const auto& image : nameless_images(stock)) {
+Result<void> check_images(const Inventory& inventory, Busy& busy, std::vector<Garbage>& garbage) {
+  for (const auto& image : unlisted_images(inventory)) {
     PAWL_TRY(const bool is_busy, busy(image));
     if (is_busy) continue;
-    garbage.push_back({.kind = GarbageKind::nameless_image, .image_id = image, .name = image});
+    garbage.push_back({.kind = GarbageKind::unlisted_image, .image_id = image, .name = image});
   }
   return {};
 }
 
-Result<void> judge_files(const Workshop& shop, const Inventory& stock, Busy& busy,
+Result<void> check_files(const ImageServices& services, const Inventory& inventory, Busy& busy,
                          std::vector<Garbage>& garbage) {
   std::set<std::string> complete;
-  for (const auto& row : stock.images) {
+  for (const auto& row : inventory.images) {
     if (row.download_status == DownloadStatus::completed) complete.insert(row.image_id + ".tar");
   }
-  const auto nameless = nameless_images(stock);
-  for (const auto& file : stock.files) {
+  const auto unlisted = unlisted_images(inventory);
+  for (const auto& file : inventory.files) {
     const auto image = file.substr(0, file.find('.'));
     // The archive of an image that gets its row back belongs to it again.
-    if (complete.contains(file) || nameless.contains(image)) continue;
+    if (complete.contains(file) || unlisted.contains(image)) continue;
     PAWL_TRY(const bool is_busy, busy(image));
     if (is_busy) continue;
-    garbage.push_back({.kind = GarbageKind::stray_file,
+    garbage.push_back({.kind = GarbageKind::orphan_file,
                        .image_id = image,
-                       .name = fmt::format("{}/{}", shop.archives(), file)});
+                       .name = fmt::format("{}/{}", services.archives(), file)});
   }
   return {};
 }
 
 /// A download may have begun since the file was found.
-Result<std::string> remove_file(Workshop& shop, Step& step, const Garbage& found) {
+Result<std::string> remove_file(ImageServices& services, Step& step, const Garbage& found) {
   const auto get = [&](std::string_view flow, std::string_view id) { return step.get(flow, id); };
   PAWL_TRY(const bool is_busy, is_worked_on(found.image_id, get));
   PAWL_TRY(const auto row, find_image(query_of(step), found.image_id));
   const bool wanted = row && row->download_status == DownloadStatus::completed &&
-                      found.name == shop.archive_of(found.image_id);
+                      found.name == services.archive_of(found.image_id);
   if (is_busy || wanted) return fmt::format("left {}, which is in use now", found.name);
   std::error_code failure;
   std::filesystem::remove(found.name, failure);
@@ -181,7 +180,7 @@ Result<std::string> remove_file(Workshop& shop, Step& step, const Garbage& found
 }
 
 /// The row that a volume should have, by the image or the snapshot that has it.
-Result<std::string> list_again(Step& step, const Garbage& found) {
+Result<std::string> restore_volume_row(Step& step, const Garbage& found) {
   const auto query = query_of(step);
   PAWL_TRY(const auto image, find_unpacked(query, found.image_id));
   PAWL_TRY(const auto snapshot, find_snapshot(query, found.name));
@@ -192,17 +191,17 @@ Result<std::string> list_again(Step& step, const Garbage& found) {
     row.volume = snapshot->volume;
     row.kind = VolumeKind::snapshot;
   } else {
-    return fmt::format("left {}, which nobody has any more", found.name);
+    return fmt::format("left {}, which no row refers to any more", found.name);
   }
   step.sql(add_volume(row, step.now()));
   return fmt::format("listed {} again", found.name);
 }
 
-/// The row of an image, by its last download. Error: `unknown_instance` where nobody knows that any more.
-Result<std::string> name_again(Workshop& shop, Step& step, const Garbage& found) {
+/// The row of an image, by its last download. Error: `unknown_instance` if there is no record of it.
+Result<std::string> restore_image_row(ImageServices& services, Step& step, const Garbage& found) {
   const auto unknown = [&] {
     return fail(Code::unknown_instance,
-                fmt::format("nobody knows any more which object it is; process it again as image \"{}\", or "
+                fmt::format("there is no record of its object; process it again as image \"{}\", or "
                             "remove it",
                             found.image_id));
   };
@@ -212,10 +211,10 @@ Result<std::string> name_again(Workshop& shop, Step& step, const Garbage& found)
   const auto asked = decode<DownloadRequest>(run->request);
   const auto got = decode<DownloadResponse>(run->response);
   if (!asked || !got || got->image_id != found.image_id || got->checksum.empty()) return unknown();
-  PAWL_TRY(const auto object, shop.object(asked->bucket, asked->s3_key));
+  PAWL_TRY(const auto object, services.object(asked->bucket, asked->s3_key));
   PAWL_TRY(const auto taken, find_object(query_of(step), object.bucket, asked->s3_key));
   if (taken) return unknown();
-  // Whether the archive is there and intact is found out by whoever needs it.
+  // The next run that needs the archive checks that it is there and intact.
   step.sql(save_image({.image_id = found.image_id,
                        .bucket = object.bucket,
                        .s3_key = asked->s3_key,
@@ -230,15 +229,15 @@ Result<std::string> name_again(Workshop& shop, Step& step, const Garbage& found)
   return fmt::format("wrote the row of image {} again", found.image_id);
 }
 
-/// What one finding comes to. What somebody uses stays, and is found again the next time.
-Result<std::string> remove_garbage(Workshop& shop, Step& step, const Garbage& found) {
+/// Removes or repairs one finding. What is in use stays, and is found again the next time.
+Result<std::string> remove_garbage(ImageServices& services, Step& step, const Garbage& found) {
   switch (found.kind) {
-    case GarbageKind::stray_file:
-      return remove_file(shop, step, found);
+    case GarbageKind::orphan_file:
+      return remove_file(services, step, found);
     case GarbageKind::unlisted_volume:
-      return list_again(step, found);
-    case GarbageKind::nameless_image:
-      return name_again(shop, step, found);
+      return restore_volume_row(step, found);
+    case GarbageKind::unlisted_image:
+      return restore_image_row(services, step, found);
     case GarbageKind::lost_image:
     case GarbageKind::lost_snapshot:
       // By the volume, so that a newer row of the same image or name stays.
@@ -253,46 +252,50 @@ Result<std::string> remove_garbage(Workshop& shop, Step& step, const Garbage& fo
     case GarbageKind::unreferenced_volume:
       break;
   }
-  PAWL_TRY(auto* pool, shop.pool());
+  PAWL_TRY(auto* pool, services.pool());
   PAWL_CHECK(pool->remove(found.volume));
   if (found.kind != GarbageKind::unknown_volume) step.sql(forget_volume(found.volume));
   return fmt::format("removed volume {} {}", found.volume, found.name);
 }
 
-Outcome collect(Workshop& shop, Step& step, const CollectRequest&, Deeds& deeds) {
+Outcome collect(ImageServices& services, Step& step, const CollectRequest&, ActionReport& report) {
   const auto get = [&](std::string_view flow, std::string_view id) { return step.get(flow, id); };
-  PAWL_TRY(const auto garbage, look_for_garbage(shop, query_of(step),
-                                                [&](std::string_view id) { return is_worked_on(id, get); }));
-  deeds.deeds.clear();
+  PAWL_TRY(auto* pool, services.pool());
+  PAWL_TRY(const auto garbage, find_garbage(services, *pool, query_of(step),
+                                            [&](std::string_view id) { return is_worked_on(id, get); }));
+  report.actions.clear();
   std::size_t done = 0;
   for (const auto& found : garbage) {
     if (step.stop().stop_requested()) return Error(Code::cancelled, "stopped before everything was removed");
     step.progress(static_cast<double>(done++) / static_cast<double>(garbage.size()), found.name);
-    const auto deed = remove_garbage(shop, step, found);
-    deeds.deeds.push_back(deed ? *deed : fmt::format("left {}: {}", found.name, deed.error().to_string()));
-    shop.log().info("collected", {{"kind", enum_name(found.kind)}, {"deed", deeds.deeds.back()}});
+    const auto action = remove_garbage(services, step, found);
+    report.actions.push_back(action ? *action
+                                    : fmt::format("left {}: {}", found.name, action.error().to_string()));
+    services.log().info("collected", {{"kind", enum_name(found.kind)}, {"action", report.actions.back()}});
   }
   return Outcome::done();
 }
 
-Result<std::vector<Garbage>> look_once(Workshop& shop, const Query& query, const IsBusy& is_busy) {
-  PAWL_TRY(const auto stock, take_stock(shop, query));
+Result<std::vector<Garbage>> find_garbage_once(ImageServices& services, Backend& pool, const Query& query,
+                                               const IsBusy& is_busy) {
+  PAWL_TRY(const auto inventory, read_inventory(services, pool, query));
   Busy busy(is_busy);
   std::vector<Garbage> garbage;
-  PAWL_CHECK(judge_volumes(stock, busy, garbage));
-  PAWL_CHECK(judge_images(stock, busy, garbage));
-  PAWL_CHECK(judge_files(shop, stock, busy, garbage));
+  PAWL_CHECK(check_volumes(inventory, busy, garbage));
+  PAWL_CHECK(check_images(inventory, busy, garbage));
+  PAWL_CHECK(check_files(services, inventory, busy, garbage));
   return garbage;
 }
 
 }  // namespace
 
-Result<std::vector<Garbage>> look_for_garbage(Workshop& shop, const Query& query, const IsBusy& is_busy) {
-  PAWL_TRY(auto garbage, look_once(shop, query, is_busy));
+Result<std::vector<Garbage>> find_garbage(ImageServices& services, Backend& pool, const Query& query,
+                                          const IsBusy& is_busy) {
+  PAWL_TRY(auto garbage, find_garbage_once(services, pool, query, is_busy));
   if (garbage.empty()) return garbage;
   // A run may have committed and ended between the moment at which its rows were read and the one at which it
   // was asked for. What it left is as it should be by now.
-  PAWL_TRY(const auto again, look_once(shop, query, is_busy));
+  PAWL_TRY(const auto again, find_garbage_once(services, pool, query, is_busy));
   std::erase_if(garbage,
                 [&](const Garbage& found) { return std::ranges::find(again, found) == again.end(); });
   return garbage;
@@ -300,7 +303,7 @@ Result<std::vector<Garbage>> look_for_garbage(Workshop& shop, const Query& query
 
 Result<bool> is_worked_on(std::string_view image_id,
                           const std::function<Result<Run>(std::string_view flow, std::string_view id)>& get) {
-  // A file or a row that somebody put there may have any name; then no run can have it.
+  // Files and rows that were added by hand may have any name; no run has such an id.
   if (!check_image_id(image_id)) return false;
   for (const auto flow : {kProcess, kDownload, kUnpack, kActivate, kDeactivate, kRemove}) {
     const auto run = get(flow, image_id);
@@ -311,11 +314,11 @@ Result<bool> is_worked_on(std::string_view image_id,
   return false;
 }
 
-Flow<CollectRequest, Deeds> collect_flow(Workshop& shop) {
-  return flow<CollectRequest, Deeds>(std::string(kCollect))
+Flow<CollectRequest, ActionReport> collect_flow(ImageServices& services) {
+  return flow<CollectRequest, ActionReport>(std::string(kCollect))
       .start("collect",
-             [&shop](Step& step, const CollectRequest& request, Deeds& deeds) {
-               return collect(shop, step, request, deeds);
+             [&services](Step& step, const CollectRequest& request, ActionReport& report) {
+               return collect(services, step, request, report);
              },
              {.retry = fixed(2)})
       .end();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What is in only one of the two places, the tables and the pool: found in both directions, also what is not
-/// active, and removed by a flow of its own. Where only a row is lost that can be written again, it is.
+/// Finds what is only in the tables or only in the pool, also volumes that are not
+/// active, and removes it in a flow. A row that can be restored is restored instead.
 ///
-///     PAWL_TRY(const auto findings, look_for_garbage(shop, query, is_busy));
+///     PAWL_TRY(const auto findings, find_garbage(services, pool, query, is_busy));
 ///     flows.start("collect-image-garbage", "{}", {.id = "all"});
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "images/flows.hpp"
-#include "images/workshop.hpp"
+#include "images/image_services.hpp"
 
 namespace pawl::images {
 
@@ -24,9 +24,9 @@ enum class GarbageKind : std::uint8_t {
   unreferenced_volume,  ///< belongs to no image and no snapshot any more
   lost_image,           ///< the tables say it is unpacked; the pool has no such volume
   lost_snapshot,        ///< likewise
-  stray_file,           ///< an archive, or a part of one, that belongs to no image
+  orphan_file,          ///< an archive, or a part of one, that belongs to no image
   unlisted_volume,      ///< an image or a snapshot has it, and so has the pool; only its own row is lost
-  nameless_image,       ///< is unpacked or has snapshots; the row that says which object it is is lost
+  unlisted_image,       ///< is unpacked or has snapshots; the row that says which object it is is lost
 };
 
 struct Garbage {
@@ -41,11 +41,12 @@ struct Garbage {
 using IsBusy = std::function<Result<bool>(std::string_view image_id)>;
 
 /// What belongs to an image that a run works on is never garbage. Runs go on meanwhile and end, so only what
-/// is found a second time, by a look that began after the first one had ended, is reported.
-Result<std::vector<Garbage>> look_for_garbage(Workshop& shop, const Query& query, const IsBusy& is_busy);
+/// is found by two passes, one after the other, is reported.
+Result<std::vector<Garbage>> find_garbage(ImageServices& services, Backend& pool, const Query& query,
+                                          const IsBusy& is_busy);
 
 struct CollectRequest {};
-Flow<CollectRequest, Deeds> collect_flow(Workshop& shop);
+Flow<CollectRequest, ActionReport> collect_flow(ImageServices& services);
 
 /// Whether a run of one of the flows works on an image, by way of asking for each of them.
 Result<bool> is_worked_on(std::string_view image_id,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// How full a pool is, said early enough that somebody can do something about it.
+/// How full a pool is, reported early enough to act on it.
 ///
 ///     if (alarm(usage, 0.95) == Alarm::full) …
 ///

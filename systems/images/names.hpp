@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The names that people give, and those made of them.
+/// Names of images and snapshots, and those derived from them.
 ///
 ///     PAWL_CHECK(check_image_id("alpine-3_20"));
 ///     volume_name("snap", id);      // "snap-alpine-3_20", or with a hash where that is too long

@@ -133,6 +133,10 @@ export default (place, host) => {
     );
   };
 
+  const showNoPool = (problem) => {
+    poolBody.replaceChildren(make('span', problem.message, 'quiet'));
+  };
+
   const showImage = (image) => {
     const row = make('tr');
     const active = image.snapshots.find((snapshot) => snapshot.active);
@@ -159,9 +163,11 @@ export default (place, host) => {
   const look = async () => {
     clearTimeout(waiting);
     try {
-      const [state, list] = await Promise.all([host.get('/v1/image-pool'), host.get('/v1/images')]);
+      // Without its pool an image is shown all the same.
+      const pool = host.get('/v1/image-pool').then(showPool, showNoPool);
+      const list = await host.get('/v1/images');
+      await pool;
       if (gone) return;
-      showPool(state);
       rows.replaceChildren(...list.images.map(showImage));
       count.textContent = list.images.length === 0 ? 'None yet: pawl images process s3://bucket/key' : `${list.images.length}`;
       const busy = list.images.some((image) => image.runs.some((run) => !run.finished));

@@ -9,10 +9,11 @@
 namespace pawl::images {
 namespace {
 
-Outcome start_parts(Workshop& shop, Step& step, const ProcessRequest& request, ProcessResponse& response) {
-  if (const auto checked = check_image_id(step.id()); !checked) return give_up_or_retry(checked.error());
-  if (const auto named = shop.object(request.bucket, request.s3_key); !named) {
-    return give_up_or_retry(named.error());
+Outcome start_parts(ImageServices& services, Step& step, const ProcessRequest& request,
+                    ProcessResponse& response) {
+  if (const auto checked = check_image_id(step.id()); !checked) return abort_or_retry(checked.error());
+  if (const auto named = services.object(request.bucket, request.s3_key); !named) {
+    return abort_or_retry(named.error());
   }
   const auto& id = step.id();
   if (const auto kept = check_not_removed(step, id); !kept) return kept.error();
@@ -33,7 +34,7 @@ Outcome start_parts(Workshop& shop, Step& step, const ProcessRequest& request, P
   return Outcome::join();
 }
 
-/// Nobody wants the parts of a run that was cancelled, the last ones first: those that wait for another one
+/// Cancels the parts of a cancelled run, the last ones first: those that wait for another one
 /// need not learn of its end. Where the run has ended by itself they have, too.
 Outcome cancel_parts(Flows& flows, Step& step, const ProcessRequest&, ProcessResponse&) {
   for (const auto part : {kActivate, kUnpack, kDownload}) {
@@ -97,11 +98,11 @@ Outcome collect_parts(Step& step, const ProcessRequest&, ProcessResponse& respon
 
 }  // namespace
 
-Flow<ProcessRequest, ProcessResponse> process_flow(Workshop& shop, Flows& flows) {
+Flow<ProcessRequest, ProcessResponse> process_flow(ImageServices& services, Flows& flows) {
   return flow<ProcessRequest, ProcessResponse>(std::string(kProcess))
       .start("start-parts",
-             [&shop](Step& step, const ProcessRequest& request, ProcessResponse& response) {
-               return start_parts(shop, step, request, response);
+             [&services](Step& step, const ProcessRequest& request, ProcessResponse& response) {
+               return start_parts(services, step, request, response);
              },
              {.retry = exponential(5, Jitter::equal)})
       .undo([&flows](Step& step, const ProcessRequest& request, ProcessResponse& response) {

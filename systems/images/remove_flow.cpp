@@ -13,7 +13,7 @@
 namespace pawl::images {
 namespace {
 
-/// Nobody removes what somebody else is making. The run is tried again until that has ended, or given up.
+/// An image that another run works on is not removed. The run is retried until that has ended, or fails.
 Result<void> check_not_made(Step& step, const std::string& image_id) {
   return check_idle(step, image_id, {kProcess, kDownload, kUnpack, kActivate});
 }
@@ -51,33 +51,34 @@ Result<std::vector<SnapshotRow>> chosen_snapshots(Step& step, const DeactivateRe
   return rows;
 }
 
-Outcome deactivate(Workshop& shop, Step& step, const DeactivateRequest& request, Deeds& deeds) {
+Outcome deactivate(ImageServices& services, Step& step, const DeactivateRequest& request,
+                   ActionReport& report) {
   if (const auto idle = check_not_made(step, request.image_id); !idle) return idle.error();
   const auto rows = chosen_snapshots(step, request);
-  if (!rows) return give_up_or_retry(rows.error());
-  PAWL_TRY(auto* pool, shop.pool());
+  if (!rows) return abort_or_retry(rows.error());
+  PAWL_TRY(auto* pool, services.pool());
   for (const auto& row : *rows) {
     if (const auto done = pool->deactivate(row.volume);
         !done && done.error().code() != Code::volume_missing) {
       return done.error();
     }
     step.sql(deactivate_snapshot(row.volume.name, step.now()));
-    deeds.deeds.push_back(fmt::format("deactivated {}", row.volume.name));
+    report.actions.push_back(fmt::format("deactivated {}", row.volume.name));
   }
   step.sql(follow_snapshots(request.image_id, step.now()));
   return Outcome::done();
 }
 
-Outcome remove_volumes(Workshop& shop, Step& step, const RemoveRequest& request, Deeds& deeds) {
-  if (const auto checked = check_image_id(request.image_id); !checked)
-    return give_up_or_retry(checked.error());
+Outcome remove_volumes(ImageServices& services, Step& step, const RemoveRequest& request,
+                       ActionReport& report) {
+  if (const auto checked = check_image_id(request.image_id); !checked) return abort_or_retry(checked.error());
   if (const auto idle = check_not_made(step, request.image_id); !idle) return idle.error();
-  PAWL_TRY(auto* pool, shop.pool());
+  PAWL_TRY(auto* pool, services.pool());
   PAWL_TRY(const auto rows, all_volumes(step, request.image_id));
   for (const auto& row : rows) {
     if (row.state == VolumeState::faulty) continue;
     PAWL_TRY(const bool removed, remove_volume(*pool, row.volume));
-    if (removed) deeds.deeds.push_back(fmt::format("removed {}", row.volume.name));
+    if (removed) report.actions.push_back(fmt::format("removed {}", row.volume.name));
     step.sql(forget_volume(row.volume.id));
     step.sql(row.kind == VolumeKind::snapshot ? forget_snapshot(row.volume)
                                               : forget_unpacked(request.image_id, row.volume.id));
@@ -86,13 +87,14 @@ Outcome remove_volumes(Workshop& shop, Step& step, const RemoveRequest& request,
   return Outcome::done();
 }
 
-Outcome remove_archive(Workshop& shop, Step& step, const RemoveRequest& request, Deeds& deeds) {
-  // Somebody may have begun a download since the volumes were removed.
+Outcome remove_archive(ImageServices& services, Step& step, const RemoveRequest& request,
+                       ActionReport& report) {
+  // A download may have begun since the volumes were removed.
   if (const auto idle = check_not_made(step, request.image_id); !idle) return idle.error();
-  const auto path = shop.archive_of(request.image_id);
+  const auto path = services.archive_of(request.image_id);
   PAWL_CHECK(forget_part(path));
   std::error_code failure;
-  if (std::filesystem::remove(path, failure)) deeds.deeds.push_back(fmt::format("removed {}", path));
+  if (std::filesystem::remove(path, failure)) report.actions.push_back(fmt::format("removed {}", path));
   if (failure) return Error(Code::store_io, fmt::format("{} cannot be removed: {}", path, failure.message()));
   step.sql(forget_image(request.image_id));
   return Outcome::done();
@@ -100,26 +102,26 @@ Outcome remove_archive(Workshop& shop, Step& step, const RemoveRequest& request,
 
 }  // namespace
 
-Flow<DeactivateRequest, Deeds> deactivate_flow(Workshop& shop) {
-  return flow<DeactivateRequest, Deeds>(std::string(kDeactivate))
+Flow<DeactivateRequest, ActionReport> deactivate_flow(ImageServices& services) {
+  return flow<DeactivateRequest, ActionReport>(std::string(kDeactivate))
       .start("deactivate",
-             [&shop](Step& step, const DeactivateRequest& request, Deeds& deeds) {
-               return deactivate(shop, step, request, deeds);
+             [&services](Step& step, const DeactivateRequest& request, ActionReport& report) {
+               return deactivate(services, step, request, report);
              },
              {.retry = fixed(3)})
       .end();
 }
 
-Flow<RemoveRequest, Deeds> remove_flow(Workshop& shop) {
-  return flow<RemoveRequest, Deeds>(std::string(kRemove))
+Flow<RemoveRequest, ActionReport> remove_flow(ImageServices& services) {
+  return flow<RemoveRequest, ActionReport>(std::string(kRemove))
       .start("remove-volumes",
-             [&shop](Step& step, const RemoveRequest& request, Deeds& deeds) {
-               return remove_volumes(shop, step, request, deeds);
+             [&services](Step& step, const RemoveRequest& request, ActionReport& report) {
+               return remove_volumes(services, step, request, report);
              },
              {.retry = fixed(3)})
       .to("remove-archive",
-          [&shop](Step& step, const RemoveRequest& request, Deeds& deeds) {
-            return remove_archive(shop, step, request, deeds);
+          [&services](Step& step, const RemoveRequest& request, ActionReport& report) {
+            return remove_archive(services, step, request, report);
           },
           {.retry = fixed(3)})
       .end();

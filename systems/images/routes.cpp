@@ -65,7 +65,7 @@ Result<void> check_snapshot_field(const std::string& name) {
 }
 
 /// The id of the image that a request means: an object that is known keeps the one that it has. Errors:
-/// `invalid_argument`; `volume_exists` where the object has another id, or the id another object.
+/// `invalid_argument`; `volume_exists` if the object has another id, or the id another object.
 Result<std::string> id_for(const ImagesView& view, const ProcessBody& body, const ObjectName& name) {
   const auto query = query_of(view.engine);
   PAWL_TRY(const auto row, find_object(query, name.bucket, body.s3_key));
@@ -108,8 +108,8 @@ Result<http::Response> process(const ImagesView& view, const http::Request& requ
   PAWL_CHECK(apply_url(body));
   PAWL_CHECK(check_snapshot_field(body.snapshot_name));
   if (body.device_size != 0) PAWL_CHECK(check_volume_size(body.device_size));
-  PAWL_CHECK(view.shop.check_pool_name(body.pool_name));
-  PAWL_TRY(const auto name, view.shop.object(body.bucket, body.s3_key));
+  PAWL_CHECK(view.services.check_pool_name(body.pool_name));
+  PAWL_TRY(const auto name, view.services.object(body.bucket, body.s3_key));
   PAWL_TRY(const auto id, id_for(view, body, name));
   const ProcessRequest wanted{.s3_key = body.s3_key,
                               .image_id = id,
@@ -128,9 +128,9 @@ Result<http::Response> process(const ImagesView& view, const http::Request& requ
   return started(view, id, run);
 }
 
-/// How much each volume takes; nothing where the pool is not there, which is no reason to show no images.
+/// How much each volume takes; empty if the pool is not attached: the image is shown all the same.
 std::vector<VolumeUsage> usage_of(const ImagesView& view) {
-  const auto pool = view.shop.pool();
+  const auto pool = view.services.attached_pool();
   if (!pool) return {};
   auto usage = (*pool)->usage();
   return usage ? *std::move(usage) : std::vector<VolumeUsage>{};
@@ -168,13 +168,16 @@ Result<http::Response> show(const ImagesView& view, const http::Request& request
 
 struct SnapshotBody {
   std::string snapshot_name{};
+  std::string pool_name{};  ///< of an activation
 };
 
 Result<http::Response> activate(const ImagesView& view, const http::Request& request) {
   PAWL_TRY(const auto row, known_image(view, request));
-  PAWL_TRY(const auto body, read_body<SnapshotBody>(request, {"snapshot_name"}));
+  PAWL_TRY(const auto body, read_body<SnapshotBody>(request, {"snapshot_name", "pool_name"}));
   PAWL_CHECK(check_snapshot_field(body.snapshot_name));
-  const ActivateRequest wanted{.image_id = row.image_id, .snapshot_name = body.snapshot_name};
+  PAWL_CHECK(view.services.check_pool_name(body.pool_name));
+  const ActivateRequest wanted{
+      .image_id = row.image_id, .snapshot_name = body.snapshot_name, .pool_name = body.pool_name};
   PAWL_TRY(const auto text, encode(wanted));
   PAWL_TRY(const auto run, view.flows.start(kActivate, text, {.id = row.image_id}));
   PAWL_CHECK(check_attached(run, wanted));
@@ -204,11 +207,11 @@ Result<http::Response> remove(const ImagesView& view, const http::Request& reque
 }
 
 Result<http::Response> show_pool(const ImagesView& view) {
-  PAWL_TRY(auto* pool, view.shop.pool());
+  PAWL_TRY(auto* pool, view.services.attached_pool());
   PAWL_TRY(const auto usage, pool->pool());
   // Of the tables: asking the pool for each of its volumes takes long, and a dashboard asks often.
   PAWL_TRY(const auto volumes, count_volumes(query_of(view.engine)));
-  return http::json(encode(view_pool(view.shop, usage, volumes)));
+  return http::json(encode(view_pool(view.services, usage, volumes)));
 }
 
 struct PoolBody {
@@ -218,40 +221,43 @@ struct PoolBody {
 /// Makes the pool where there is none, and extends it where that is asked for.
 Result<http::Response> set_up_pool(const ImagesView& view, const http::Request& request) {
   PAWL_TRY(const auto body, read_body<PoolBody>(request, {"extend"}));
-  const bool was_detached = view.shop.is_detached();
-  PAWL_TRY(auto* pool, view.shop.attach_pool());
+  const bool was_detached = view.services.pool_state() == PoolState::detached;
+  PAWL_TRY(auto* pool, view.services.attach_pool());
   // As after a restart of the machine: what should be active is made so again.
   if (was_detached) {
-    PAWL_TRY(const auto text, encode(TakeUpRequest{}));
-    PAWL_CHECK(view.flows.start(kTakeUp, text, {.id = "all"}));
+    PAWL_TRY(const auto text, encode(ReactivateRequest{}));
+    PAWL_CHECK(view.flows.start(kReactivate, text, {.id = "all"}));
   }
   if (body.extend < 0) return fail(Code::invalid_argument, "$.extend: a number of bytes");
   if (body.extend > 0) PAWL_CHECK(pool->extend(static_cast<std::uint64_t>(body.extend)));
   return show_pool(view);
 }
 
-/// Runs that use the pool would fail, one after the other.
-Result<http::Response> detach_pool(const ImagesView& view) {
-  PAWL_TRY(const auto images, list_images(query_of(view.engine)));
-  for (const auto& image : images) {
-    for (const auto flow : {kProcess, kUnpack, kActivate, kDeactivate, kRemove}) {
-      const auto run = view.flows.get(flow, image.image_id);
-      if (!run && run.error().code() != Code::unknown_instance) return fail(run.error());
-      if (!run || run->finished) continue;
-      return fail(Code::volume_busy,
-                  fmt::format("{} of image \"{}\" has not ended; cancel it, or wait", flow, image.image_id));
-    }
+/// No run that may need the pool is unfinished, whatever it waits for. Error: `volume_busy`.
+Result<void> check_no_runs(const ImagesView& view) {
+  for (const auto flow : kAllFlows) {
+    PAWL_TRY(
+        const auto page,
+        view.flows.list({.flow = std::string(flow), .finished = false, .newest_first = true, .limit = 1}));
+    if (page.runs.empty()) continue;
+    return fail(Code::volume_busy, fmt::format("{} \"{}\" has not ended; cancel it, or wait for it", flow,
+                                               page.runs.front().id));
   }
-  PAWL_CHECK(view.shop.detach_pool());
-  return http::json(encode(DetachedView{.backend = std::string(view.shop.backend().name()),
-                                        .root = view.shop.options().backend.root}));
+  return {};
+}
+
+Result<http::Response> detach_pool(const ImagesView& view) {
+  PAWL_CHECK(view.services.detach_pool([&] { return check_no_runs(view); }));
+  return http::json(encode(DetachedView{.backend = std::string(view.services.backend().name()),
+                                        .root = view.services.options().backend.root}));
 }
 
 Result<http::Response> look_at_garbage(const ImagesView& view) {
   const auto get = [&](std::string_view flow, std::string_view id) { return view.flows.get(flow, id); };
+  PAWL_TRY(auto* pool, view.services.attached_pool());
   PAWL_TRY(const auto garbage,
-           look_for_garbage(view.shop, query_of(view.engine),
-                            [&](std::string_view image) { return is_worked_on(image, get); }));
+           find_garbage(view.services, *pool, query_of(view.engine),
+                        [&](std::string_view image) { return is_worked_on(image, get); }));
   return http::json(encode(view_garbage(garbage)));
 }
 
@@ -263,8 +269,11 @@ Result<http::Response> collect_garbage(const ImagesView& view) {
 constexpr const char* kImageSchema = R"({"type":"object","required":["image_id","bucket","s3_key","runs"]})";
 constexpr const char* kStartedSchema =
     R"({"type":"object","required":["image_id","flow","run_ulid","state","attached"],"properties":{
-    "image_id":{"type":"string"},"flow":{"type":"string"},"run_ulid":{"type":"string"},"state":{"type":"string"},
-    "attached":{"type":"boolean"}}})";
+    "image_id":{"type":"string"},"flow":{"type":"string"},"run_ulid":{"type":"string"},
+    "state":{"type":"string"},"attached":{"type":"boolean"}}})";
+constexpr const char* kActivateBody =
+    R"({"type":"object","properties":{"snapshot_name":{"type":"string"},"pool_name":{"type":"string"}},
+        "additionalProperties":false})";
 constexpr const char* kSnapshotBody =
     R"({"type":"object","properties":{"snapshot_name":{"type":"string"}},"additionalProperties":false})";
 
@@ -290,15 +299,15 @@ std::vector<http::Route> reading_routes(const ImagesView& view) {
        .run = [view](const http::Request&) { return show_pool(view); }},
       {.path = "/v1/image-garbage",
        .id = "images_garbage",
-       .summary = "What is in the tables or in the pool only, or belongs to nothing",
+       .summary = "Garbage: what is only in the tables or only in the pool, or unreferenced",
        .response = R"({"type":"object","required":["garbage"],"properties":{"garbage":{"type":"array"}}})",
        .errors = {Code::backend_unavailable, Code::volume_failed, Code::store_io},
        .run = [view](const http::Request&) { return look_at_garbage(view); }},
       {.path = "/v1/image-doctor",
        .id = "images_doctor",
-       .summary = "What the system needs, and whether it is there",
+       .summary = "Checks of what the system needs",
        .response = R"({"type":"object","required":["healthy","checks"]})",
-       .run = [view](const http::Request&) { return http::json(encode(diagnose(view.shop))); }},
+       .run = [view](const http::Request&) { return http::json(encode(diagnose(view.services))); }},
   };
 }
 
@@ -319,9 +328,9 @@ std::vector<http::Route> changing_routes(const ImagesView& view) {
       {.method = Method::post,
        .path = "/v1/images/{image}/activate",
        .id = "images_activate",
-       .summary = "Take a snapshot of an unpacked image, or take one into use again",
+       .summary = "Take a snapshot of an unpacked image, or activate one again",
        .role = Role::operator_,
-       .request = kSnapshotBody,
+       .request = kActivateBody,
        .response = kStartedSchema,
        .success = 202,
        .errors = {Code::invalid_argument, Code::unknown_instance, Code::volume_busy},
@@ -329,7 +338,7 @@ std::vector<http::Route> changing_routes(const ImagesView& view) {
       {.method = Method::post,
        .path = "/v1/images/{image}/deactivate",
        .id = "images_deactivate",
-       .summary = "Take the snapshots of an image out of use; they stay",
+       .summary = "Deactivate the snapshots of an image; they are kept",
        .role = Role::operator_,
        .request = kSnapshotBody,
        .response = kStartedSchema,
@@ -348,7 +357,7 @@ std::vector<http::Route> changing_routes(const ImagesView& view) {
       {.method = Method::post,
        .path = "/v1/image-pool",
        .id = "images_setup_pool",
-       .summary = "Make the pool, take it up again after a restart of the machine, or extend it",
+       .summary = "Make the pool, attach it again after a restart of the machine, or extend it",
        .role = Role::admin,
        .request =
            R"({"type":"object","properties":{"extend":{"type":"integer"}},"additionalProperties":false})",
@@ -366,7 +375,7 @@ std::vector<http::Route> changing_routes(const ImagesView& view) {
       {.method = Method::post,
        .path = "/v1/image-garbage",
        .id = "images_collect",
-       .summary = "Remove what belongs to nothing",
+       .summary = "Remove the garbage",
        .role = Role::operator_,
        .response = kStartedSchema,
        .success = 202,

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "images/workshop.hpp"
+#include "images/image_services.hpp"
 #include "pawl/engine.hpp"
 #include "pawl/flows.hpp"
 #include "pawl/http.hpp"
@@ -12,7 +12,7 @@ namespace pawl::images {
 
 /// What the routes serve; all of it lives as long as they do.
 struct ImagesView {
-  Workshop& shop;
+  ImageServices& services;
   Flows& flows;
   Engine& engine;
 };

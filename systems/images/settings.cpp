@@ -17,7 +17,8 @@ constexpr std::size_t kLongestSecret = 4096;
 
 std::unexpected<Error> expected(std::string what) { return fail(Code::invalid_argument, std::move(what)); }
 
-Setting text_setting(std::string name, std::string default_value, std::string description, std::string& place) {
+Setting text_setting(std::string name, std::string default_value, std::string description,
+                     std::string& place) {
   return {.name = std::move(name),
           .type = "text",
           .default_value = default_value.empty() ? "\"\"" : default_value,
@@ -29,7 +30,8 @@ Setting text_setting(std::string name, std::string default_value, std::string de
 }
 
 template <class E>
-Setting choice_setting(std::string name, E default_value, std::string description, std::function<void(E)> set) {
+Setting choice_setting(std::string name, E default_value, std::string description,
+                       std::function<void(E)> set) {
   std::vector<std::string_view> names;
   for (const auto value : enum_values<E>) names.push_back(enum_name(value));
   auto known = fmt::format("{}", fmt::join(names, ", "));
@@ -105,7 +107,8 @@ std::vector<Setting> source_settings(ImagesOptions& options, ImagesChoice& choic
                    "https://host[:port] of the object store; nothing: Amazon's for the region",
                    options.s3.endpoint),
       text_setting("s3_region", "us-east-1", "the region of the object store", options.s3.region),
-      text_setting("s3_key_id", "", "who asks; nothing: $AWS_ACCESS_KEY_ID, else requests are not signed",
+      text_setting("s3_key_id", "",
+                   "the access key; nothing: $AWS_ACCESS_KEY_ID, else requests are not signed",
                    options.s3.key_id),
       text_setting("s3_secret_file", "",
                    "a file with the secret of that key; nothing: $AWS_SECRET_ACCESS_KEY", choice.secret_file),

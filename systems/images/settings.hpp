@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "images/workshop.hpp"
+#include "images/image_services.hpp"
 #include "pawl/system.hpp"
 
 namespace pawl::images {

@@ -24,7 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 
 /// How often the pool is looked at.
-constexpr Duration kGlance = 30s;
+constexpr Duration kPoolCheckInterval = 30s;
 
 class Images final : public System {
  public:
@@ -46,13 +46,13 @@ class Images final : public System {
       PAWL_TRY(demo_image_, write_demo_image(options_.directory + "/demo"));
       options_.file_directories.push_back(options_.directory + "/demo");
     }
-    shop_.emplace(options_);
-    return shop_->open();
+    services_.emplace(options_);
+    return services_->open();
   }
 
   void add_flows(Flows& flows) override {
     flows_ = &flows;
-    add_image_flows(flows, *shop_);
+    add_image_flows(flows, *services_);
   }
   std::vector<Migration> migrations() const override { return image_migrations(); }
   std::map<std::string, std::uint32_t> pools() const override {
@@ -60,15 +60,15 @@ class Images final : public System {
   }
 
   Result<void> start(Runtime& runtime, Engine&) override {
-    take_up_again();
+    reactivate_snapshots();
     lane_ = runtime.open_lane("images");
-    lane_->post([this, &lane = *lane_] { glance(lane); });
+    lane_->post([this, &lane = *lane_] { check_pool_level(lane); });
     return {};
   }
   void stop() override { lane_.reset(); }
 
   std::vector<http::Route> routes(Engine& engine) override {
-    return image_routes({.shop = *shop_, .flows = *flows_, .engine = engine});
+    return image_routes({.services = *services_, .flows = *flows_, .engine = engine});
   }
   std::vector<Verb> verbs() override { return image_verbs(); }
   std::optional<Page> page() override { return Page{.title = "Images", .script = kPageScript}; }
@@ -82,7 +82,7 @@ class Images final : public System {
     }
     out.gauge("images_total", "Images by how far their download is.");
     for (const auto& [status, count] : counts) out.sample({{"status", status}}, count);
-    const auto pool = shop_->pool();
+    const auto pool = services_->attached_pool();
     const auto usage = pool ? (*pool)->pool() : Result<PoolUsage>(fail(pool.error()));
     out.gauge("images_pool_up", "Whether the pool of volumes can be used.").sample(usage ? 1 : 0);
     if (!usage) return;
@@ -100,12 +100,12 @@ class Images final : public System {
  private:
   /// After a restart of the machine nothing is active any more: what should be is made so again. With the
   /// demo, there is something to look at.
-  void take_up_again() {
+  void reactivate_snapshots() {
     if (!demo_image_.empty()) {
       const auto request = encode(ProcessRequest{.s3_key = "file://" + demo_image_, .image_id = "hello"});
       begin(kProcess, "hello", request);
     }
-    begin(kTakeUp, "all", encode(TakeUpRequest{}));
+    begin(kReactivate, "all", encode(ReactivateRequest{}));
   }
 
   void begin(std::string_view flow, const std::string& id, const Result<std::string>& request) {
@@ -117,7 +117,7 @@ class Images final : public System {
   }
 
   /// Says once that the pool fills, once that it is full, and once that it has room again.
-  void tell_level(const PoolUsage& usage) {
+  void log_level_change(const PoolUsage& usage) {
     const auto now = alarm(usage, options_.full);
     if (now == alarm_) return;
     if (now == Alarm::none) {
@@ -129,17 +129,17 @@ class Images final : public System {
     alarm_ = now;
   }
 
-  void glance(Lane& lane) {
-    const auto pool = shop_->pool();
+  void check_pool_level(Lane& lane) {
+    const auto pool = services_->attached_pool();
     const auto usage = pool ? (*pool)->pool() : Result<PoolUsage>(fail(pool.error()));
-    if (usage) tell_level(*usage);
-    lane.after(kGlance, [this, &lane] { glance(lane); });
+    if (usage) log_level_change(*usage);
+    lane.after(kPoolCheckInterval, [this, &lane] { check_pool_level(lane); });
   }
 
   ImagesOptions options_;
   ImagesChoice choice_;
   std::string demo_image_;
-  std::optional<Workshop> shop_;
+  std::optional<ImageServices> services_;
   Flows* flows_ = nullptr;
   Alarm alarm_ = Alarm::none;
   std::unique_ptr<Lane> lane_;

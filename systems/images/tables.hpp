@@ -69,7 +69,7 @@ struct SnapshotRow {
 /// What a volume id is used for. It is written before the volume is made, so that nothing in the pool is ever
 /// unknown here.
 enum class VolumeState : std::uint8_t {
-  intended,  ///< may be there or not; belongs to a run, or to nobody where that has ended
+  intended,  ///< may be there or not; garbage once its run has ended
   made,
   faulty,  ///< the pool has something else there; never used again
 };

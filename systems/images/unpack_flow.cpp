@@ -38,11 +38,11 @@ Volume volume_of(const UnpackResponse& response) {
 /// The archive to unpack, where the request does not say it: of the download, which the tables know. Only
 /// what was downloaded for this image is unpacked, whatever else lies on the machine. Error:
 /// `invalid_argument`.
-Result<UnpackRequest> complete(const Workshop& shop, Step& step, UnpackRequest request) {
-  if (!request.local_path.empty() && request.local_path != shop.archive_of(request.image_id)) {
+Result<UnpackRequest> complete(const ImageServices& services, Step& step, UnpackRequest request) {
+  if (!request.local_path.empty() && request.local_path != services.archive_of(request.image_id)) {
     return fail(Code::invalid_argument,
                 fmt::format("\"{}\" is not the archive of image \"{}\", which is {}", request.local_path,
-                            request.image_id, shop.archive_of(request.image_id)));
+                            request.image_id, services.archive_of(request.image_id)));
   }
   if (!request.local_path.empty() && !request.checksum.empty()) return request;
   PAWL_TRY(const auto row, find_image(query_of(step), request.image_id));
@@ -55,30 +55,32 @@ Result<UnpackRequest> complete(const Workshop& shop, Step& step, UnpackRequest r
   return request;
 }
 
-/// The object that the image came from, for those who read the log; empty where that is not known any more.
+/// The object that the image came from, for the log; empty if there is no record of it.
 std::string key_of(Step& step, const std::string& image_id) {
   const auto row = find_image(query_of(step), image_id);
   return row && *row ? (*row)->s3_key : std::string();
 }
 
-Outcome check_unpacked(Workshop& shop, Step& step, const UnpackRequest& given, UnpackResponse& response) {
-  if (const auto checked = check_image_id(given.image_id); !checked) return give_up_or_retry(checked.error());
-  if (const auto named = shop.check_pool_name(given.pool_name); !named)
-    return give_up_or_retry(named.error());
+Outcome try_check_unpacked(ImageServices& services, Step& step, const UnpackRequest& given,
+                           UnpackResponse& response, ErrorClass& error_class) {
+  if (const auto checked = check_image_id(given.image_id); !checked) return abort_or_retry(checked.error());
+  if (const auto named = services.check_pool_name(given.pool_name); !named)
+    return abort_or_retry(named.error());
   if (const auto kept = check_not_removed(step, given.image_id); !kept) return kept.error();
-  const auto request = complete(shop, step, given);
-  if (!request) return give_up_or_retry(request.error());
+  const auto request = complete(services, step, given);
+  if (!request) return abort_or_retry(request.error());
   const auto bytes =
-      given.device_size == 0 ? static_cast<std::int64_t>(shop.options().volume_bytes) : given.device_size;
-  if (const auto checked = check_volume_size(bytes); !checked) return give_up_or_retry(checked.error());
-  PAWL_TRY(auto* pool, shop.pool());
+      given.device_size == 0 ? static_cast<std::int64_t>(services.options().volume_bytes) : given.device_size;
+  if (const auto checked = check_volume_size(bytes); !checked) return abort_or_retry(checked.error());
+  error_class = ErrorClass::storage;
+  PAWL_TRY(auto* pool, services.pool());
+  error_class = ErrorClass::tables;
   const auto query = query_of(step);
   PAWL_TRY(const auto row, find_unpacked(query, given.image_id));
   if (row) {
-    const auto looked = pool->find(row->volume);
-    // The tables may be tried three times, the pool twice.
-    if (!looked) return retry_at_most(step, 2, looked.error());
-    const auto& found = *looked;
+    error_class = ErrorClass::storage;
+    PAWL_TRY(const auto found, pool->find(row->volume));
+    error_class = ErrorClass::tables;
     if (row->layout_verified && row->checksum == request->checksum && is_sound(found, row->volume)) {
       response = {.image_id = given.image_id,
                   .device_id = row->volume.id,
@@ -94,13 +96,14 @@ Outcome check_unpacked(Workshop& shop, Step& step, const UnpackRequest& given, U
     // What is still there of it is left to the collection.
     if (!found) step.sql(forget_volume(row->volume.id));
   }
-  if (const auto own = check_own(step, given.image_id); !own) return give_up_or_retry(own.error());
+  if (const auto own = check_own(step, given.image_id); !own) return abort_or_retry(own.error());
   if (row) {
-    shop.log().warn("unpacked image is gone or outdated; it is made anew", {{"image_id", given.image_id}});
+    services.log().warn("unpacked image is gone or outdated; it is made anew",
+                        {{"image_id", given.image_id}});
     // Its snapshots stay: they have their own copy of the data.
     step.sql(forget_unpacked(given.image_id, row->volume.id));
   }
-  PAWL_TRY(const auto id, shop.take_volume_id(query));
+  PAWL_TRY(const auto id, services.allocate_volume_id(query));
   response.image_id = given.image_id;
   response.device_id = id;
   // The number makes it unique also while an older one of the same image waits for its removal.
@@ -112,29 +115,36 @@ Outcome check_unpacked(Workshop& shop, Step& step, const UnpackRequest& given, U
   return Outcome::done();
 }
 
+Outcome check_unpacked(ImageServices& services, Step& step, const UnpackRequest& given,
+                       UnpackResponse& response) {
+  auto error_class = ErrorClass::tables;
+  auto outcome = try_check_unpacked(services, step, given, response, error_class);
+  return limit_retries(services, step, error_class, std::move(outcome));
+}
+
 /// Refuses before the pool is so full that writers fail. That it is full is said first: a full pool has other
 /// problems because of that, and they would be tried again.
-Result<void> check_room(Workshop& shop, Backend& pool) {
+Result<void> check_room(ImageServices& services, Backend& pool) {
   PAWL_TRY(const auto usage, pool.pool());
-  if (alarm(usage, shop.options().full) == Alarm::full) {
+  if (alarm(usage, services.options().full) == Alarm::full) {
     return fail(Code::pool_full, fmt::format("{}; above {:.0f} % nothing new is unpacked", level_text(usage),
-                                             100 * shop.options().full));
+                                             100 * services.options().full));
   }
   if (!usage.problems.empty()) return fail(Code::backend_unavailable, usage.problems.front());
   return {};
 }
 
 /// What a failure of the volume comes to: a full pool shows as a device that fails.
-Outcome give_up_where_full(Workshop& shop, Backend& pool, const Error& error) {
-  if (const auto room = check_room(shop, pool); !room && room.error().code() == Code::pool_full) {
-    return give_up_or_retry(room.error());
+Outcome classify_volume_error(ImageServices& services, Backend& pool, const Error& error) {
+  if (const auto room = check_room(services, pool); !room && room.error().code() == Code::pool_full) {
+    return abort_or_retry(room.error());
   }
-  return give_up_or_retry(error);
+  return abort_or_retry(error);
 }
 
-Outcome create_device(Workshop& shop, Step& step, const UnpackRequest&, UnpackResponse& response) {
-  PAWL_TRY(auto* pool, shop.pool());
-  if (const auto room = check_room(shop, *pool); !room) return give_up_or_retry(room.error());
+Outcome create_device(ImageServices& services, Step& step, const UnpackRequest&, UnpackResponse& response) {
+  PAWL_TRY(auto* pool, services.pool());
+  if (const auto room = check_room(services, *pool); !room) return abort_or_retry(room.error());
   const auto volume = volume_of(response);
   // Whatever is there of it is of an attempt that was cut off.
   PAWL_CHECK(remove_volume(*pool, volume));
@@ -144,17 +154,17 @@ Outcome create_device(Workshop& shop, Step& step, const UnpackRequest&, UnpackRe
     step.sql(set_volume_state(volume.id, VolumeState::faulty));
     return Outcome::rewind("check-unpacked", made.error().message());
   }
-  return give_up_where_full(shop, *pool, made.error());
+  return classify_volume_error(services, *pool, made.error());
 }
 
 /// Unmounts and removes; what cannot be removed stays known as intended, and is left to the collection.
-Outcome remove_device(Workshop& shop, Step& step, const UnpackRequest&, UnpackResponse& response) {
+Outcome remove_device(ImageServices& services, Step& step, const UnpackRequest&, UnpackResponse& response) {
   if (response.device_id == 0) return Outcome::done();
-  PAWL_TRY(auto* pool, shop.pool());
+  PAWL_TRY(auto* pool, services.pool());
   const auto volume = volume_of(response);
   PAWL_CHECK(remove_volume(*pool, volume));
   step.sql(forget_volume(volume.id));
-  shop.forget_overdue(step.run_ulid());
+  services.forget_overdue(step.run_ulid());
   return Outcome::done();
 }
 
@@ -173,36 +183,37 @@ void empty_volume(Step& step, Backend& pool, const Volume& volume) {
   if (remove_volume(pool, volume)) (void)pool.create(volume);
 }
 
-/// Whether the attempt that began then was asked to stop because its time is over, not by somebody. The
+/// Whether the attempt that began then was asked to stop because its time is over, not by a cancellation. The
 /// engine's clock for it began at about the same time.
-bool is_out_of_time(const Workshop& shop, Step& step, Time begun) {
+bool is_out_of_time(const ImageServices& services, Step& step, Time begun) {
   constexpr Duration kAbout = std::chrono::seconds(1);
-  return step.stop().stop_requested() && step.now() - begun + kAbout >= shop.options().unpack_timeout;
+  return step.stop().stop_requested() && step.now() - begun + kAbout >= services.options().unpack_timeout;
 }
 
-Outcome give_up_overdue(const Workshop& shop) {
+Outcome abort_overdue(const ImageServices& services) {
   return Outcome::abort(
-      fmt::format("unpacking took longer than {}", to_string(shop.options().unpack_timeout)));
+      fmt::format("unpacking took longer than {}", to_string(services.options().unpack_timeout)));
 }
 
-Outcome extract_layers(Workshop& shop, Step& step, const UnpackRequest& given, UnpackResponse& response) {
+Outcome extract_layers(ImageServices& services, Step& step, const UnpackRequest& given,
+                       UnpackResponse& response) {
   const auto begun = step.now();
   // An attempt that did not stop when it was asked to counts as failed before it returns; this is the next.
-  if (shop.is_overdue(step.run_ulid())) return give_up_overdue(shop);
-  const auto request = complete(shop, step, given);
-  if (!request) return give_up_or_retry(request.error());
-  PAWL_TRY(auto* pool, shop.pool());
+  if (services.is_overdue(step.run_ulid())) return abort_overdue(services);
+  const auto request = complete(services, step, given);
+  if (!request) return abort_or_retry(request.error());
+  PAWL_TRY(auto* pool, services.pool());
   const auto place = pool->mount(volume_of(response));
   if (!place && place.error().code() == Code::volume_missing) {
     return Outcome::rewind("create-device", "the volume is gone");
   }
-  if (!place) return give_up_where_full(shop, *pool, place.error());
+  if (!place) return classify_volume_error(services, *pool, place.error());
   if (!is_empty(*place))
     return Outcome::rewind("create-device", "an interrupted attempt has left a part of it");
   PAWL_TRY(auto root, open_place(*place));
-  auto options = shop.archive_options(step.stop());
+  auto options = services.archive_options(step.stop());
   // What was validated in this process and not touched since needs not be hashed again.
-  const bool known = shop.is_known(request->local_path, request->checksum);
+  const bool known = services.has_checksum(request->local_path, request->checksum);
   if (!known) options.sha256 = request->checksum;
   options.progress = [&, mounted = step.now()](std::uint64_t position, std::uint64_t total,
                                                std::uint64_t entries) {
@@ -214,16 +225,16 @@ Outcome extract_layers(Workshop& shop, Step& step, const UnpackRequest& given, U
   if (!written) {
     const auto& error = written.error();
     if (error.code() == Code::archive_hostile || error.code() == Code::archive_corrupt)
-      shop.report_violation(given.image_id, key_of(step, given.image_id), error);
-    if (error.code() == Code::cancelled && is_out_of_time(shop, step, begun)) {
-      shop.note_overdue(step.run_ulid());
-      return give_up_overdue(shop);
+      services.report_violation(given.image_id, key_of(step, given.image_id), error);
+    if (error.code() == Code::cancelled && is_out_of_time(services, step, begun)) {
+      services.mark_overdue(step.run_ulid());
+      return abort_overdue(services);
     }
-    auto outcome = give_up_where_full(shop, *pool, error);
+    auto outcome = classify_volume_error(services, *pool, error);
     if (outcome.kind() == Outcome::Kind::again) empty_volume(step, *pool, volume_of(response));
     return outcome;
   }
-  if (known && !shop.is_known(request->local_path, request->checksum)) {
+  if (known && !services.has_checksum(request->local_path, request->checksum)) {
     return Error(Code::store_io, fmt::format("{} was changed while it was unpacked", request->local_path));
   }
   response.size_bytes = static_cast<std::int64_t>(written->bytes);
@@ -232,34 +243,35 @@ Outcome extract_layers(Workshop& shop, Step& step, const UnpackRequest& given, U
   return Outcome::done();
 }
 
-Outcome verify(Workshop& shop, Step& step, const UnpackRequest& request, UnpackResponse& response) {
-  PAWL_TRY(auto* pool, shop.pool());
+Outcome verify(ImageServices& services, Step& step, const UnpackRequest& request, UnpackResponse& response) {
+  PAWL_TRY(auto* pool, services.pool());
   const auto place = pool->mount(volume_of(response));
-  if (!place) return give_up_where_full(shop, *pool, place.error());
+  if (!place) return classify_volume_error(services, *pool, place.error());
   PAWL_TRY(const auto root, open_place(*place));
-  const auto unusual = verify_layout(root.get(), shop.options().layout);
+  const auto unusual = verify_layout(root.get(), services.options().layout);
   if (!unusual) {
     if (unusual.error().code() == Code::layout_invalid) {
-      shop.report_violation(request.image_id, key_of(step, request.image_id), unusual.error());
+      services.report_violation(request.image_id, key_of(step, request.image_id), unusual.error());
     }
-    return give_up_or_retry(unusual.error());
+    return abort_or_retry(unusual.error());
   }
   for (const auto& note : *unusual) {
     response.notes.push_back(note);
-    shop.log().warn("unusual layout",
-                    {{"image_id", request.image_id}, {"note", note}, {"step", step.name()}});
+    services.log().warn("unusual layout",
+                        {{"image_id", request.image_id}, {"note", note}, {"step", step.name()}});
   }
   return Outcome::done();
 }
 
-Outcome update_db(Workshop& shop, Step& step, const UnpackRequest& given, UnpackResponse& response) {
-  const auto request = complete(shop, step, given);
-  if (!request) return give_up_or_retry(request.error());
-  PAWL_TRY(auto* pool, shop.pool());
+Outcome update_db(ImageServices& services, Step& step, const UnpackRequest& given, UnpackResponse& response) {
+  const auto request = complete(services, step, given);
+  if (!request) return abort_or_retry(request.error());
+  PAWL_TRY(auto* pool, services.pool());
   const auto volume = volume_of(response);
   PAWL_TRY(const auto found, pool->find(volume));
   if (found && !found->path.empty()) response.device_path = found->path;
-  if (const auto gone = pool->unmount(volume); !gone) return give_up_where_full(shop, *pool, gone.error());
+  if (const auto gone = pool->unmount(volume); !gone)
+    return classify_volume_error(services, *pool, gone.error());
   response.unpacked = true;
   step.sql(save_unpacked({.image_id = given.image_id,
                           .volume = volume,
@@ -270,28 +282,29 @@ Outcome update_db(Workshop& shop, Step& step, const UnpackRequest& given, Unpack
                           .file_count = response.file_count},
                          step.now()));
   step.sql(set_volume_state(volume.id, VolumeState::made));
-  shop.log().info("unpacked", {{"image_id", given.image_id},
-                               {"device_id", response.device_id.number},
-                               {"device_name", response.device_name},
-                               {"files", response.file_count},
-                               {"bytes", response.size_bytes}});
+  services.log().info("unpacked", {{"image_id", given.image_id},
+                                   {"device_id", response.device_id.number},
+                                   {"device_name", response.device_name},
+                                   {"files", response.file_count},
+                                   {"bytes", response.size_bytes}});
   return Outcome::done();
 }
 
 }  // namespace
 
-Flow<UnpackRequest, UnpackResponse> unpack_flow(Workshop& shop) {
-  const auto with = [&shop](Outcome (*run)(Workshop&, Step&, const UnpackRequest&, UnpackResponse&)) {
-    return [&shop, run](Step& step, const UnpackRequest& request, UnpackResponse& response) {
-      return run(shop, step, request, response);
-    };
-  };
+Flow<UnpackRequest, UnpackResponse> unpack_flow(ImageServices& services) {
+  const auto with =
+      [&services](Outcome (*run)(ImageServices&, Step&, const UnpackRequest&, UnpackResponse&)) {
+        return [&services, run](Step& step, const UnpackRequest& request, UnpackResponse& response) {
+          return run(services, step, request, response);
+        };
+      };
   return flow<UnpackRequest, UnpackResponse>(std::string(kUnpack))
-      .start("check-unpacked", with(check_unpacked), {.retry = exponential(3)})
+      .start("check-unpacked", with(check_unpacked), {.retry = retry_by_class()})
       .to("create-device", with(create_device), {.retry = fixed(3), .rewinds = 3})
       .undo(with(remove_device))
       .to("extract-layers", with(extract_layers),
-          {.retry = fixed(2), .timeout = shop.options().unpack_timeout, .rewinds = 3})
+          {.retry = fixed(2), .timeout = services.options().unpack_timeout, .rewinds = 3})
       .to("verify-layout", with(verify), {.retry = fixed(2)})
       .to("update-db", with(update_db), {.retry = exponential(5)})
       .bind<DownloadResponse>([](UnpackRequest& request, const DownloadResponse& downloaded) {

@@ -17,8 +17,8 @@ namespace {
 
 using http::Method;
 
-constexpr int kGood = 0;
-constexpr int kBad = 1;
+constexpr int kSuccess = 0;
+constexpr int kFailure = 1;
 constexpr int kRunEnded = 7;  // otherwise than well; docs/cli.md
 constexpr auto kFrame = std::chrono::milliseconds(250);
 
@@ -116,7 +116,7 @@ Result<int> finish(const VerbCall& call, const StartedView& started, const std::
     } else {
       fmt::print("{} {} {}\n", started.flow, id, started.attached ? "goes on" : "was started");
     }
-    return kGood;
+    return kSuccess;
   }
   PAWL_TRY(const auto run, watch(call, started.flow, id));
   if (call.json) {
@@ -127,11 +127,11 @@ Result<int> finish(const VerbCall& call, const StartedView& started, const std::
       fmt::print("{}\n", image.device_path);
       for (const auto& note : image.notes) fmt::print(stderr, "pawl: note: {}\n", note);
     } else {
-      PAWL_TRY(const auto deeds, decode<Deeds>(run.response.text));
-      for (const auto& deed : deeds.deeds) fmt::print("{}\n", deed);
+      PAWL_TRY(const auto report, decode<ActionReport>(run.response.text));
+      for (const auto& action : report.actions) fmt::print("{}\n", action);
     }
   }
-  if (went_well(run)) return kGood;
+  if (went_well(run)) return kSuccess;
   fmt::print(stderr, "pawl: {} {} {} at {}: {}\n", started.flow, id, run.state, run.step, run.error);
   return kRunEnded;
 }
@@ -151,7 +151,7 @@ Result<std::string> body_of(const VerbCall& call, std::initializer_list<std::str
 }
 
 Result<int> process(const VerbCall& call) {
-  PAWL_TRY(const auto body, body_of(call, {"url", "image-id", "snapshot-name"}));
+  PAWL_TRY(const auto body, body_of(call, {"url", "image-id", "snapshot-name", "pool-name"}));
   PAWL_TRY(const auto started, ask<StartedView>(call, Method::post, "/v1/images", body));
   return finish(call, started, started.image_id);
 }
@@ -167,7 +167,7 @@ Result<int> list(const VerbCall& call) {
   if (call.json) {
     PAWL_TRY(const auto text, encode(all));
     fmt::print("{}\n", text);
-    return kGood;
+    return kSuccess;
   }
   std::vector<std::vector<std::string>> rows;
   for (const auto& image : all.images) {
@@ -177,7 +177,7 @@ Result<int> list(const VerbCall& call) {
                     bytes_text(static_cast<std::uint64_t>(image.size_bytes)), files, run, image.s3_key});
   }
   call.table({"IMAGE", "DOWNLOAD", "ACTIVATION", ">SIZE", ">FILES", "RUN", "OBJECT"}, rows);
-  return kGood;
+  return kSuccess;
 }
 
 void print_image(const VerbCall& call, const ImageView& image) {
@@ -212,15 +212,15 @@ Result<int> show(const VerbCall& call) {
   PAWL_TRY(const auto answer, call.ask(Method::get, image_path(call), {}));
   if (call.json) {
     fmt::print("{}\n", answer);
-    return kGood;
+    return kSuccess;
   }
   PAWL_TRY(const auto image, decode<ImageView>(answer));
   print_image(call, image);
-  return kGood;
+  return kSuccess;
 }
 
 Result<int> change(const VerbCall& call, Method method, std::string_view more) {
-  PAWL_TRY(auto body, body_of(call, {"snapshot-name"}));
+  PAWL_TRY(auto body, body_of(call, {"snapshot-name", "pool-name"}));
   PAWL_TRY(const auto started, ask<StartedView>(call, method, image_path(call, more),
                                                 method == Method::remove ? std::string() : std::move(body)));
   return finish(call, started, started.image_id);
@@ -234,7 +234,7 @@ Result<int> collect(const VerbCall& call) {
   PAWL_TRY(const auto answer, call.ask(Method::get, "/v1/image-garbage", {}));
   if (call.json) {
     fmt::print("{}\n", answer);
-    return kGood;
+    return kSuccess;
   }
   PAWL_TRY(const auto found, decode<GarbageList>(answer));
   std::vector<std::vector<std::string>> rows;
@@ -243,7 +243,7 @@ Result<int> collect(const VerbCall& call) {
   }
   call.table({"KIND", ">VOLUME", "IMAGE", "NAME"}, rows);
   if (!rows.empty()) fmt::print(stderr, "pawl: nothing was removed; --force removes this\n");
-  return kGood;
+  return kSuccess;
 }
 
 /// "20GiB" as a number. Error: `invalid_argument`.
@@ -262,11 +262,11 @@ Result<int> detach_pool(const VerbCall& call) {
   PAWL_TRY(const auto answer, call.ask(Method::post, "/v1/image-pool/detach", {}));
   if (call.json) {
     fmt::print("{}\n", answer);
-    return kGood;
+    return kSuccess;
   }
   PAWL_TRY(const auto pool, decode<DetachedView>(answer));
   fmt::print("detached the {} pool in {}\n", pool.backend, pool.root);
-  return kGood;
+  return kSuccess;
 }
 
 Result<int> set_up_pool(const VerbCall& call) {
@@ -278,14 +278,14 @@ Result<int> set_up_pool(const VerbCall& call) {
   PAWL_TRY(const auto answer, call.ask(Method::post, "/v1/image-pool", body));
   if (call.json) {
     fmt::print("{}\n", answer);
-    return kGood;
+    return kSuccess;
   }
   PAWL_TRY(const auto pool, decode<PoolView>(answer));
   call.table({"BACK END", "ROOT", ">SIZE", ">USED", ">VOLUMES"},
              {{pool.backend, pool.root, bytes_text(pool.bytes), bytes_text(pool.used),
                std::to_string(pool.volumes)}});
   for (const auto& problem : pool.problems) fmt::print(stderr, "pawl: {}\n", problem);
-  return pool.problems.empty() ? kGood : kBad;
+  return pool.problems.empty() ? kSuccess : kFailure;
 }
 
 Result<int> examine(const VerbCall& call) {
@@ -301,7 +301,7 @@ Result<int> examine(const VerbCall& call) {
     }
     call.table({"", "WHAT", "FOUND", "WHAT WOULD HELP"}, rows);
   }
-  return diagnosis.healthy ? kGood : kBad;
+  return diagnosis.healthy ? kSuccess : kFailure;
 }
 
 }  // namespace
@@ -309,23 +309,25 @@ Result<int> examine(const VerbCall& call) {
 std::vector<Verb> image_verbs() {
   const VerbArgument image{.name = "image", .description = "the image's id", .required = true};
   const VerbArgument no_wait{.name = "--no-wait", .description = "return once it is durable", .flag = true};
+  const VerbArgument pool{.name = "--pool-name", .description = "the pool; default: the only one there is"};
   const VerbArgument snapshot{.name = "--snapshot-name", .description = "the snapshot; default: snap-IMAGE"};
   return {
       {.name = "process",
-       .summary = "Download, unpack and activate an image; prints where it is",
+       .summary = "Download, unpack and activate an image; prints its path",
        .arguments = {{.name = "url", .description = "s3://BUCKET/KEY or file:///PATH", .required = true},
                      {.name = "--image-id", .description = "its id; default: made of bucket and key"},
                      snapshot,
+                     pool,
                      no_wait},
        .run = process},
       {.name = "ls", .summary = "List images", .run = list},
       {.name = "show", .summary = "Show one image", .arguments = {image}, .run = show},
       {.name = "activate",
-       .summary = "Take a snapshot of an image, or take one into use again; prints where it is",
-       .arguments = {image, snapshot, no_wait},
+       .summary = "Take a snapshot of an image, or activate one again; prints its path",
+       .arguments = {image, snapshot, pool, no_wait},
        .run = [](const VerbCall& call) { return change(call, Method::post, "/activate"); }},
       {.name = "deactivate",
-       .summary = "Take snapshots of an image out of use; they stay",
+       .summary = "Deactivate snapshots of an image; they are kept",
        .arguments = {image,
                      {.name = "--snapshot-name", .description = "the snapshot; default: all of them"},
                      no_wait},
@@ -335,17 +337,17 @@ std::vector<Verb> image_verbs() {
        .arguments = {image, no_wait},
        .run = [](const VerbCall& call) { return change(call, Method::remove, ""); }},
       {.name = "gc",
-       .summary = "List what belongs to nothing; with --force, remove it",
+       .summary = "List garbage in the pool and the tables; with --force, remove it",
        .arguments = {{.name = "--force", .description = "remove it", .flag = true}, no_wait},
        .run = collect},
       {.name = "setup-pool",
-       .summary = "Make the pool of volumes, take it up again, or extend it",
+       .summary = "Make the pool of volumes, attach it again, or extend it",
        .arguments = {{.name = "--extend", .description = "make it so large, such as 40GiB"}},
        .run = set_up_pool},
       {.name = "detach-pool",
-       .summary = "Deactivate all volumes and give the pool's devices back; setup-pool takes it up again",
+       .summary = "Deactivate all volumes and give the pool's devices back; setup-pool attaches it again",
        .run = detach_pool},
-      {.name = "doctor", .summary = "Say what the system needs and lacks", .run = examine},
+      {.name = "doctor", .summary = "Check what the system needs", .run = examine},
   };
 }
 

@@ -35,19 +35,33 @@ RunView view_run(const Run& run) {
           .error = run.error};
 }
 
-Check check_directory(const Workshop& shop) {
-  const auto& place = shop.archives();
+Check check_directory(const ImageServices& services) {
+  const auto& place = services.archives();
   if (::access(place.c_str(), W_OK) == 0)
     return {"archives", true, fmt::format("{} can be written", place), {}};
   return {"archives", false, fmt::format("{} cannot be written", place),
           "let the user of the server write there, or set images.directory"};
 }
 
-Check check_source(const Workshop& shop) {
-  const auto& s3 = shop.options().s3;
+Check check_source(const ImageServices& services) {
+  const auto& s3 = services.options().s3;
   const auto where = s3.endpoint.empty() ? fmt::format("Amazon in {}", s3.region) : s3.endpoint;
-  const auto who = s3.key_id.empty() ? std::string("without a signature") : fmt::format("as {}", s3.key_id);
-  return {"source", true, fmt::format("{} {}", where, who), {}};
+  const auto signer =
+      s3.key_id.empty() ? std::string("without a signature") : fmt::format("as {}", s3.key_id);
+  return {"source", true, fmt::format("{} {}", where, signer), {}};
+}
+
+Check check_pool(const ImageServices& services) {
+  const auto pool = services.attached_pool();
+  if (services.pool_state() == PoolState::not_attached) return {"pool", true, "not attached yet", {}};
+  const auto usage = pool ? (*pool)->pool() : Result<PoolUsage>(fail(pool.error()));
+  if (!usage) return {"pool", false, usage.error().to_string(), "`pawl images setup-pool` attaches it"};
+  const bool has_room = alarm(*usage, services.options().full) != Alarm::full;
+  if (has_room && !usage->problems.empty()) {
+    return {"pool", false, usage->problems.front(), "see the kernel's log"};
+  }
+  return {"pool", has_room, fmt::format("{} ({} bytes)", level_text(*usage), usage->bytes),
+          has_room ? "" : "`pawl images gc`, or `pawl images setup-pool --extend SIZE`"};
 }
 
 }  // namespace
@@ -92,15 +106,15 @@ Result<ImageView> view_image(const ImageRow& row, const Query& query, Flows& flo
   return view;
 }
 
-PoolView view_pool(const Workshop& shop, const PoolUsage& usage, std::uint64_t volumes) {
-  return {.backend = std::string(shop.backend().name()),
-          .root = shop.options().backend.root,
+PoolView view_pool(const ImageServices& services, const PoolUsage& usage, std::uint64_t volumes) {
+  return {.backend = std::string(services.backend().name()),
+          .root = services.options().backend.root,
           .bytes = usage.bytes,
           .used = usage.used,
           .metadata_bytes = usage.metadata_bytes,
           .metadata_used = usage.metadata_used,
           .writable = usage.writable,
-          .alarm = std::string(enum_name(alarm(usage, shop.options().full))),
+          .alarm = std::string(enum_name(alarm(usage, services.options().full))),
           .problems = usage.problems,
           .volumes = volumes};
 }
@@ -113,30 +127,20 @@ GarbageList view_garbage(const std::vector<Garbage>& garbage) {
   return list;
 }
 
-Diagnosis diagnose(Workshop& shop) {
+Diagnosis diagnose(const ImageServices& services) {
   Diagnosis diagnosis;
   auto& checks = diagnosis.checks;
-  checks.push_back(check_directory(shop));
-  checks.push_back(check_source(shop));
+  checks.push_back(check_directory(services));
+  checks.push_back(check_source(services));
   for (const auto& choice : available_backends()) {
-    const bool wanted = enum_name(choice.kind) == shop.backend().name();
+    const bool wanted = enum_name(choice.kind) == services.backend().name();
     checks.push_back({.name = fmt::format("back end {}{}", enum_name(choice.kind), wanted ? " (in use)" : ""),
                       .good = choice.available,
                       .found = choice.available ? "can be used here" : choice.reason,
                       .help = choice.available || !wanted ? "" : "choose another one with images.backend",
                       .needed = wanted});
   }
-  const auto pool = shop.pool();
-  const auto usage = pool ? (*pool)->pool() : Result<PoolUsage>(fail(pool.error()));
-  if (!usage) {
-    checks.push_back({"pool", false, usage.error().to_string(), "`pawl images setup-pool` makes it"});
-  } else if (const bool room = alarm(*usage, shop.options().full) != Alarm::full;
-             room && !usage->problems.empty()) {
-    checks.push_back({"pool", false, usage->problems.front(), "see the kernel's log"});
-  } else {
-    checks.push_back({"pool", room, fmt::format("{} ({} bytes)", level_text(*usage), usage->bytes),
-                      room ? "" : "`pawl images gc`, or `pawl images setup-pool --extend SIZE`"});
-  }
+  checks.push_back(check_pool(services));
   diagnosis.healthy =
       std::ranges::all_of(checks, [](const Check& check) { return check.good || !check.needed; });
   return diagnosis;

@@ -122,8 +122,8 @@ struct Diagnosis {
 
 Result<ImageView> view_image(const ImageRow& row, const Query& query, Flows& flows,
                              const std::vector<VolumeUsage>& usage);
-PoolView view_pool(const Workshop& shop, const PoolUsage& usage, std::uint64_t volumes);
+PoolView view_pool(const ImageServices& services, const PoolUsage& usage, std::uint64_t volumes);
 GarbageList view_garbage(const std::vector<Garbage>& garbage);
-Diagnosis diagnose(Workshop& shop);
+Diagnosis diagnose(const ImageServices& services);
 
 }  // namespace pawl::images

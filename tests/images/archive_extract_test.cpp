@@ -31,6 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -268,6 +269,37 @@ TEST_F(ArchiveExtraction, AccessControlListsAreKept) {
   EXPECT_EQ(list_of("d/plain", "system.posix_acl_access"), "");
 }
 
+TEST_F(ArchiveExtraction, AccessControlListsThatAreStoredAsExtendedAttributesAreKept) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  const std::string list(
+      "\2\0\0\0"
+      "\1\0\6\0\xff\xff\xff\xff"
+      "\2\0\4\0\xd2\4\0\0"
+      "\4\0\4\0\xff\xff\xff\xff"
+      "\x10\0\4\0\xff\xff\xff\xff"
+      "\x20\0\0\0\xff\xff\xff\xff",
+      44);
+  const std::string text = "user::rw-\nuser:1234:r--\ngroup::r--\nmask::r--\nother::---\n";
+  place.write(TarBuilder()
+                  .pax({{"SCHILY.xattr.system.posix_acl_access", list}})
+                  .file("alone", "x", 0640)
+                  .pax({{"SCHILY.acl.access", text}, {"SCHILY.xattr.system.posix_acl_access", list}})
+                  .file("both", "x", 0640)
+                  .pax({{"SCHILY.xattr.system.posix_acl_access", "no list"}})
+                  .file("wrong", "x", 0640)
+                  .end());
+  const auto unpacked = place.unpack();
+  ASSERT_TRUE(unpacked) << unpacked.error().to_string();
+  std::array<char, 256> value{};
+  for (const auto* path : {"alone", "both"}) {
+    const auto size =
+        ::getxattr((place.root() / path).c_str(), "system.posix_acl_access", value.data(), value.size());
+    if (size < 0 && errno == ENOTSUP) GTEST_SKIP() << "the file system has no access control lists";
+    EXPECT_EQ(std::string(value.data(), size < 0 ? 0 : static_cast<std::size_t>(size)), list) << path;
+  }
+  EXPECT_THAT(unpacked->notes, ElementsAre(HasSubstr("access control lists were not kept")));
+}
+
 TEST_F(ArchiveExtraction, AccessControlListsWithNamesAreNoted) {
   place.write(
       TarBuilder()
@@ -277,6 +309,17 @@ TEST_F(ArchiveExtraction, AccessControlListsWithNamesAreNoted) {
   const auto unpacked = place.unpack();
   ASSERT_TRUE(unpacked) << unpacked.error().to_string();
   EXPECT_THAT(unpacked->notes, Contains(HasSubstr("access control lists with names")));
+}
+
+TEST_F(ArchiveExtraction, AccessControlListsOfFifosAreNoted) {
+  place.write(
+      TarBuilder()
+          .pax({{"SCHILY.acl.access", "user::rw-\nuser:1234:r--\ngroup::r--\nmask::r--\nother::---\n"}})
+          .header({.name = "fifo", .type = '6', .mode = 0640})
+          .end());
+  const auto unpacked = place.unpack();
+  ASSERT_TRUE(unpacked) << unpacked.error().to_string();
+  EXPECT_THAT(unpacked->notes, Contains(HasSubstr("access control lists of fifos and devices")));
 }
 
 TEST_F(ArchiveExtraction, AttributesThatAreNotKeptAreNoted) {
@@ -349,7 +392,7 @@ TEST_F(ArchiveExtraction, APlaceThatIsNotEmptyIsRefused) {
 }
 
 TEST_F(ArchiveExtraction, ALinkThatAppearsMeanwhileIsNotFollowed) {
-  // Somebody else replaces a directory by a link to the canary while the archive is being unpacked.
+  // Another process replaces a directory by a link to the canary while the archive is being unpacked.
   TarBuilder archive;
   archive.directory("d");
   for (int i = 0; i < 100; ++i) archive.file("e" + std::to_string(i) + "/f", "x");

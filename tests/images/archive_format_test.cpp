@@ -46,19 +46,19 @@ class ArchiveFormat : public testing::Test {
   ArchivePlace place{ArchivePlace::Kind::memory};
 };
 
-/// What a program makes of these bytes; empty where it is not installed.
+/// What a program of scripts/setup makes of these bytes.
 std::string compressed(const ArchivePlace& place, const std::string& program, std::string_view bytes) {
   const auto plain = place.top() / "plain";
   const auto packed = place.top() / "packed";
   std::ofstream(plain, std::ios::binary) << bytes;
-  const auto made = run_command({"sh", "-c",
-                                 fmt::format("command -v {0} >/dev/null && {0} -c <'{1}' >'{2}'", program,
-                                             plain.string(), packed.string())});
+  const auto made =
+      run_command({"sh", "-c", fmt::format("{} -c <'{}' >'{}'", program, plain.string(), packed.string())});
   std::ifstream in(packed, std::ios::binary);
   std::string content{std::istreambuf_iterator<char>(in), {}};
   fs::remove(plain);
   fs::remove(packed);
-  return made == 0 ? content : std::string();
+  EXPECT_EQ(made, 0) << program << " is needed; scripts/setup installs it";
+  return content;
 }
 
 /// Programs that make what is read.
@@ -90,11 +90,8 @@ TEST_F(ArchiveFormat, CompressedArchivesAreReadAndKnownByTheirContent) {
   const auto plain = mixed_archive();
   accepted(plain);
   const auto expected = describe_tree(place.root());
-  int tried = 0;
   for (const auto* program : kCompressors) {
     const auto packed = compressed(place, program, plain);
-    if (packed.empty()) continue;
-    ++tried;
     place.clear();
     EXPECT_EQ(accepted(packed).entries, 6U) << program;
     auto found = describe_tree(place.root());
@@ -102,14 +99,13 @@ TEST_F(ArchiveFormat, CompressedArchivesAreReadAndKnownByTheirContent) {
     found.front() = expected.front();
     EXPECT_EQ(found, expected) << program;
   }
-  EXPECT_GT(tried, 0);
 }
 
 TEST_F(ArchiveFormat, ACompressedArchiveThatBreaksOffOrIsDamagedIsCorrupt) {
   const auto plain = mixed_archive();
   for (const auto* program : kCompressors) {
     const auto packed = compressed(place, program, plain);
-    if (packed.empty()) continue;
+    ASSERT_GT(packed.size(), 20U);
     for (std::size_t cut = 7; cut < packed.size(); cut += packed.size() / 13 + 1) {
       corrupt(packed.substr(0, cut), "the archive");
     }
@@ -128,7 +124,6 @@ TEST_F(ArchiveFormat, SeveralCompressedPartsAreOneArchive) {
   const auto plain = mixed_archive();
   for (const auto* program : kCompressors) {
     const auto first = compressed(place, program, std::string_view(plain).substr(0, 700));
-    if (first.empty()) continue;
     place.clear();
     accepted(first + compressed(place, program, std::string_view(plain).substr(700)));
     EXPECT_EQ(content("d/small"), "abc") << program;
@@ -175,7 +170,6 @@ TEST_F(ArchiveFormat, EveryLimitCountsWhatComesOut) {
 
 TEST_F(ArchiveFormat, OtherCompressionIsNamedWithWhatIsRead) {
   const auto packed = compressed(place, "bzip2", mixed_archive());
-  if (packed.empty()) GTEST_SKIP() << "bzip2 is not installed";
   place.write(packed);
   const auto done = scan(place.archive(), {});
   ASSERT_FALSE(done);

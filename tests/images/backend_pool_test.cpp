@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Each, Pools,
 /// Volumes that promise more than the pool has.
 class ThinPools : public Pools {};
 
-TEST_P(ThinPools, AVolumeThatFilledThePoolIsReportedSpoiltAndCanBeMadeAnew) {
+TEST_P(ThinPools, AVolumeThatFilledThePoolIsReportedIncompleteAndCanBeMadeAnew) {
   const Place place(GetParam(), 320 * kMiB, true);
   const auto backend = place.open();
   ASSERT_TRUE(backend->attach());
@@ -222,7 +222,7 @@ TEST_F(DmthinPool, MetadataThatDoesNotPassItsCheckIsNotUsed) {
   expect_unavailable(place, "thin_check");
 }
 
-TEST_F(DmthinPool, AVolumeOfSomebodyElseWithoutALabelIsLeftAlone) {
+TEST_F(DmthinPool, AForeignVolumeWithoutALabelIsLeftAlone) {
   const Place place(BackendKind::dmthin);
   const auto backend = place.open();
   ASSERT_TRUE(backend->attach());

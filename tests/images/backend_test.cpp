@@ -321,7 +321,7 @@ TEST_P(Backends, ASnapshotIsAtLeastAsLargeAsItsOrigin) {
 
 TEST_P(Backends, AVolumeInUseIsNeitherUnmountedNorRemoved) {
   if (!has_devices()) GTEST_SKIP() << "directories can be removed while files in them are open";
-  place_->options().patience = Duration(0);
+  place_->options().busy_timeout = Duration(0);
   backend_ = place_->open();
   ASSERT_OK(backend_->attach());
   ASSERT_OK(backend_->create(origin_));
@@ -339,9 +339,9 @@ TEST_P(Backends, AVolumeInUseIsNeitherUnmountedNorRemoved) {
   ASSERT_OK(backend_->remove(origin_.id));
 }
 
-TEST_P(Backends, ADeviceThatSomebodyHasOpenIsNotDeactivated) {
+TEST_P(Backends, ADeviceThatIsOpenIsNotDeactivated) {
   if (!has_devices()) GTEST_SKIP() << "its volumes are directories";
-  place_->options().patience = Duration(0);
+  place_->options().busy_timeout = Duration(0);
   backend_ = place_->open();
   make(origin_, "hello");
   const auto path = backend_->activate(origin_);

@@ -8,6 +8,7 @@ It comes from the mirror that apt is configured for; without root, debootstrap o
 import os
 import pathlib
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,24 @@ def mirror():
     return None
 
 
+def add_rarities(root):
+    """What the root file systems of distributions have now and then, and this one does not."""
+    rare = root / "var/rare"
+    rare.mkdir()
+    for name in ("listed", "capable", "attributed"):
+        (rare / name).write_text(name, encoding="utf-8")
+    (rare / "shared").mkdir()
+    subprocess.run(["setfacl", "-m", "u:1234:r", rare / "listed"], check=True, timeout=MINUTES)
+    subprocess.run(["setfacl", "-m", "d:u:1234:rwx", rare / "shared"], check=True, timeout=MINUTES)
+    # CAP_NET_RAW, as ping has it.
+    os.setxattr(rare / "capable", "security.capability", bytes.fromhex("0100000200200000000000000000000000000000"))
+    os.setxattr(rare / "attributed", "user.comment", b"kept")
+    os.mkfifo(rare / "fifo", 0o640)
+    (rare / "link").symlink_to("../nowhere")
+    os.utime(rare / "link", (1_500_000_000, 1_500_000_000), follow_symlinks=False)
+    os.mknod(root / "dev/rare-disk", 0o660 | stat.S_IFBLK, os.makedev(254, 17))
+
+
 def make_root(directory):
     """Why there is none; nothing where it was made."""
     if os.geteuid() != 0:
@@ -48,7 +67,10 @@ def make_root(directory):
     url, suite = found
     made = subprocess.run(["debootstrap", "--variant=minbase", suite, directory, url], capture_output=True, text=True,
                           check=False, timeout=20 * MINUTES)
-    return f"debootstrap failed: {made.stdout.splitlines()[-1:]}" if made.returncode != 0 else None
+    if made.returncode != 0:
+        return f"debootstrap failed: {made.stdout.splitlines()[-1:]}"
+    add_rarities(directory)
+    return None
 
 
 class DebianTest(unittest.TestCase):
@@ -76,7 +98,12 @@ class DebianTest(unittest.TestCase):
                 expected.mkdir()
                 subprocess.run(["tar", "--numeric-owner", "--xattrs", "--xattrs-include=*", "--acls", "-C", expected, "-xpf",
                                 archive], check=True, timeout=5 * MINUTES)
-                self.assertGreater(len(world.tree_of(expected)), 1000)
+                tree = world.tree_of(expected)
+                self.assertGreater(len(tree), 1000)
+                if name == "pax.tar":
+                    kept = {key for fact in tree.values() for key in fact[4]}
+                    self.assertEqual(kept, {"security.capability", "system.posix_acl_access", "system.posix_acl_default",
+                                            "user.comment"})
                 self.assertEqual(world.tree_difference(expected, path), [])
                 shutil.rmtree(expected)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools of the device mapper that are somebody else's or full, and what a cut off removal leaves of a volume.
+// Pools of the device mapper of other programs, full ones, and what a cut off removal leaves of a volume.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ class DmthinCare : public ::testing::TestWithParam<BackendKind> {
   }
 };
 
-TEST_P(DmthinCare, APoolThatSomebodyElseHasMadeIsNotTaken) {
+TEST_P(DmthinCare, APoolOfAnotherProgramIsNotTaken) {
   const Place place(GetParam(), 320 * kMiB, true);
   const auto backend = place.open();
   ASSERT_TRUE(backend->attach());

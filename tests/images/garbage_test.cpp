@@ -31,7 +31,7 @@ struct ImageGarbage : testing::Test {
     world.start(kProcess, "a", ProcessRequest{.s3_key = key, .image_id = "a"});
     ASSERT_FALSE(world.flows().wait(kProcess, "a", 5min)) << "it did not stand still";
   }
-  /// Says that nobody works on image a, after the run that did has ended well.
+  /// Says that no run works on image a, after the run that did has succeeded.
   IsBusy busy_until_asked() {
     return [this](std::string_view) -> Result<bool> {
       EXPECT_EQ(world.ended(kProcess, "a").state, RunState::done);
@@ -77,12 +77,12 @@ TEST_F(ImageGarbage, AVolumeThatIsMadeAfterThePoolWasListedIsNotLost) {
 }
 
 TEST_F(ImageGarbage, WhatARunThatFailedHasLeftIsAbandoned) {
-  world.script.removing = [](const Volume&) { return fail(Code::volume_busy, "somebody is inside"); };
+  world.script.removing = [](const Volume&) { return fail(Code::volume_busy, "it is in use"); };
   TarBuilder flat;
   flat.file("etc/hostname", "x").end();
   EXPECT_EQ(world.process(world.put("flat.tar", flat), "flat").state, RunState::aborted);
   EXPECT_THAT(world.kinds(), ElementsAre(GarbageKind::abandoned_volume));
-  EXPECT_THAT(decode<Deeds>(world.collect().response)->deeds, Contains(HasSubstr("left img")));
+  EXPECT_THAT(decode<ActionReport>(world.collect().response)->actions, Contains(HasSubstr("left img")));
   world.script.removing = {};
   EXPECT_EQ(world.collect().state, RunState::done);
   EXPECT_THAT(world.garbage(), IsEmpty());
@@ -110,7 +110,7 @@ TEST_F(ImageGarbage, ANewerRowOfTheSameImageIsNotForgottenWithTheLostOne) {
 }
 
 TEST_F(ImageGarbage, AFileThatIsBeingDownloadedAgainStays) {
-  const auto file = world.shop().archives() + "/a.tar.part";
+  const auto file = world.services().archives() + "/a.tar.part";
   write_file(file, "x");
   bool begun = false;
   world.script.removing = [&](const Volume&) -> Result<void> {
@@ -126,7 +126,7 @@ TEST_F(ImageGarbage, AFileThatIsBeingDownloadedAgainStays) {
   };
   const auto run = world.collect();
   EXPECT_TRUE(begun);
-  EXPECT_THAT(decode<Deeds>(run.response)->deeds,
+  EXPECT_THAT(decode<ActionReport>(run.response)->actions,
               ElementsAre(HasSubstr("removed volume 77"), HasSubstr("which is in use now")));
   EXPECT_EQ(world.ended(kDownload, "a").state, RunState::done);
 }
@@ -146,7 +146,7 @@ TEST_F(ImageGarbage, ANumberThatOnlyASnapshotRemembersIsNotGivenOutAgain) {
   world.process(key, "a");
   const auto highest = snapshot().volume.id;
   world.by_hand("DELETE FROM images_volumes");
-  EXPECT_GT(world.shop().take_volume_id(world.query()).value(), highest);
+  EXPECT_GT(world.services().allocate_volume_id(world.query()).value(), highest);
   EXPECT_EQ(highest_volume(world.query()).value(), highest);
 }
 
@@ -154,7 +154,7 @@ TEST_F(ImageGarbage, ALostRowOfAnImageIsWrittenAgain) {
   world.process(key, "a");
   const auto before = find_image(world.query(), "a").value().value();
   world.by_hand("DELETE FROM images");
-  EXPECT_THAT(world.kinds(), ElementsAre(GarbageKind::nameless_image));
+  EXPECT_THAT(world.kinds(), ElementsAre(GarbageKind::unlisted_image));
   EXPECT_EQ(world.collect().state, RunState::done);
   EXPECT_THAT(world.garbage(), IsEmpty());
   const auto after = find_image(world.query(), "a").value().value();
@@ -218,7 +218,7 @@ INSTANTIATE_TEST_SUITE_P(Each, LostTable,
 
 /// A removal that was cut off behind the renaming.
 void cut_off_removal(ScriptedWorld& world, std::uint32_t id) {
-  const auto volumes = world.shop().options().backend.root + "/volumes";
+  const auto volumes = world.services().options().backend.root + "/volumes";
   fs::rename(fmt::format("{}/{}", volumes, id), fmt::format("{}/{}.removing", volumes, id));
 }
 

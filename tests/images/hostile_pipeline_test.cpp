@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kind of hostile archive on its way through the whole pipeline: it is aborted for its own reason,
-// somebody is told, and nothing is left of it.
+// the violation is logged, and nothing is left of it.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -91,7 +91,7 @@ TEST_P(HostilePipeline, IsAbortedReportedAndLeavesNothing) {
   EXPECT_THAT(world.log, HasSubstr("\"message\":\"security violation\",\"image_id\":\"bad\""));
   EXPECT_THAT(world.log, HasSubstr("\"violation\":\"" + GetParam().reason + "\""));
   EXPECT_THAT(world.log, HasSubstr("\"s3_key\":\"" + world.path("bad.tar").substr(1) + "\""));
-  EXPECT_TRUE(std::filesystem::is_empty(world.shop().archives()));
+  EXPECT_TRUE(std::filesystem::is_empty(world.services().archives()));
   EXPECT_THAT(world.backend().list().value(), IsEmpty());
   EXPECT_THAT(list_volumes(world.query()).value(), IsEmpty());
   EXPECT_THAT(world.garbage(), IsEmpty());
@@ -105,7 +105,7 @@ TEST_P(HostilePipeline, IsAlsoRefusedWhereItWasPutInPlaceOfTheArchiveThatWasVali
   ScriptedWorld world({.limits = {.entries = 1000, .total_bytes = 1'000'000}});
   const auto key = world.put("a.tar", plain_image());
   world.script.before = [&](std::string_view call) {
-    if (call == "create") write_file(world.shop().archive_of("a"), GetParam().bytes());
+    if (call == "create") write_file(world.services().archive_of("a"), GetParam().bytes());
   };
   const auto run = world.process(key, "a");
   EXPECT_EQ(run.state, RunState::aborted) << run.error;

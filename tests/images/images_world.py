@@ -71,8 +71,14 @@ def unpack_with_tar(archive, place):
     return place
 
 
+def attributes_of(path):
+    """Extended attributes, access control lists among them."""
+    return {name: os.getxattr(path, name, follow_symlinks=False).hex()
+            for name in sorted(os.listxattr(path, follow_symlinks=False))}
+
+
 def tree_of(top):
-    """Everything that a tree says of itself: kind, mode, owner, time, links, contents."""
+    """Everything that a tree says of itself: kind, mode, owner, time, attributes, device numbers, links, contents."""
     top = pathlib.Path(top)
     found = {}
     first_of = {}
@@ -84,11 +90,11 @@ def tree_of(top):
                 continue
             status = path.lstat()
             mode = status.st_mode
-            fact = [stat.filemode(mode), status.st_uid, status.st_gid]
+            fact = [stat.filemode(mode), status.st_uid, status.st_gid, status.st_mtime_ns, attributes_of(path)]
             if stat.S_ISLNK(mode):
                 fact.append(os.readlink(path))
-            else:
-                fact.append(status.st_mtime_ns)
+            if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+                fact.append((os.major(status.st_rdev), os.minor(status.st_rdev)))
             if stat.S_ISREG(mode):
                 fact.append(hashlib.sha256(path.read_bytes()).hexdigest())
                 fact.append(status.st_nlink)

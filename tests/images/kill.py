@@ -52,7 +52,7 @@ class Driver:
         self.refusals = []
         self.asked = []  # threads that ask the server for something
         self.made = 0  # archives
-        self.strays = 0
+        self.orphans = 0
         self.kills_of = collections.Counter()  # how many an unfinished run has lived through, by flow and image
         self.moments = collections.Counter()  # steps that were under way at a kill
         (self.top / "in").mkdir()
@@ -109,7 +109,7 @@ class Driver:
             self.call("POST", "/v1/images", {"url": url, "image_id": name})
 
     def idle(self, table="unpacked_images"):
-        """An image that is in this table, and that nobody works on."""
+        """An image that is in this table, and that no run works on."""
         busy = {image for _, image, _ in self.unfinished()}
         known = {row[0] for row in self.rows(f"SELECT image_id FROM {table}")}
         found = sorted((self.archives.keys() & known) - busy)
@@ -118,14 +118,14 @@ class Driver:
     def litter(self):
         """What belongs to nothing: files among the archives, and what an interrupted making would leave."""
         for _ in range(20):
-            self.strays += 1
-            (self.top / f"data/images/archives/stray-{self.strays}.tar.part").write_bytes(b"x")
-        place = self.volumes() / f"{1_000_000 + self.strays}.making"
+            self.orphans += 1
+            (self.top / f"data/images/archives/orphan-{self.orphans}.tar.part").write_bytes(b"x")
+        place = self.volumes() / f"{1_000_000 + self.orphans}.making"
         for number in range(300):
             (place / "junk" / str(number)).mkdir(parents=True)
 
     def ask(self, what):
-        """Has something done with an image on which nobody works, where there is one. The kill may come before the
+        """Has something done with an image on which no run works, where there is one. The kill may come before the
         answer."""
         self.join()  # what was asked before is seen as under way
         image = self.idle("snapshots WHERE active" if what == "deactivate" else "unpacked_images")

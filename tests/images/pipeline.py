@@ -106,7 +106,7 @@ class FilesTest(ImagesCase):
                                                 "unpack-image": "handed_off", "activate-image": "handed_off"})
 
     def test_an_image_without_an_id_gets_one_that_the_object_keeps(self):
-        _, url = self.image("nameless")
+        _, url = self.image("unlisted")
         made = self.json("process", url)
         self.assertRegex(made["image_id"], "^img_[0-9a-f]{64}$")
         self.assertEqual(self.json("process", url)["image_id"], made["image_id"])
@@ -164,21 +164,21 @@ class FilesTest(ImagesCase):
         _, url = self.image("lost")
         self.good(self.images("process", url, "--image-id", "lost"))
         self.assert_clean()
-        stray = self.top / "data/images/archives/nobody.tar"
-        stray.write_bytes(b"x")
+        orphan = self.top / "data/images/archives/nobody.tar"
+        orphan.write_bytes(b"x")
         volume = self.json("show", "lost")["snapshots"][0]
         shutil.rmtree(pathlib.Path(volume["device_path"]).parent)
         listed = self.images("gc")
         self.good(listed, r"(?m)^lost_snapshot +\d+ +lost +snap-lost$")
-        self.assertRegex(listed.stdout, rf"(?m)^stray_file +nobody +{stray}$")
+        self.assertRegex(listed.stdout, rf"(?m)^orphan_file +nobody +{orphan}$")
         self.assertIn("--force", listed.stderr)
-        self.assertTrue(stray.exists())
+        self.assertTrue(orphan.exists())
         done = self.good(self.images("gc", "--force"))
-        self.assertIn(f"removed the file {stray}\n", done)
+        self.assertIn(f"removed the file {orphan}\n", done)
         self.assertRegex(done, "forgot snap-lost, which is not in the pool\n")
-        self.assertFalse(stray.exists())
+        self.assertFalse(orphan.exists())
         self.assert_clean()
-        self.assertEqual(self.json("gc", "--force"), {"deeds": []})
+        self.assertEqual(self.json("gc", "--force"), {"actions": []})
         self.good(self.images("process", url, "--image-id", "lost"), "^/")
 
     def test_an_archive_with_a_way_out_is_refused_and_leaves_nothing(self):
@@ -243,6 +243,15 @@ class FilesTest(ImagesCase):
         self.assertIn("setup-pool", self.images("process", url, "--image-id", "detached").stderr)
         self.good(self.images("setup-pool"))
         self.assertEqual(self.good(self.images("process", url, "--image-id", "detached")).strip(), path)
+
+    def test_a_pool_can_be_named(self):
+        _, url = self.image("pooled")
+        path = self.good(self.images("process", url, "--image-id", "pooled", "--pool-name", "pawl"), "^/")
+        self.assertEqual(self.good(self.images("activate", "pooled", "--pool-name", "pawl")), path)
+        for command in (("process", url, "--image-id", "pooled"), ("activate", "pooled")):
+            refused = self.images(*command, "--pool-name", "other")
+            self.assertEqual(refused.returncode, 1, refused)
+            self.assertIn('there is no pool "other"', refused.stderr)
 
     def test_no_wait_returns_the_run(self):
         _, url = self.image("patient")

@@ -149,7 +149,7 @@ TEST_P(ImageOnEachPool, ARemovedImageLeavesNothing) {
   const auto run = world().run(kRemove, "a", RemoveRequest{.image_id = "a"});
   ASSERT_EQ(run.state, RunState::done) << run.error;
   EXPECT_THAT(world().backend().list().value(), IsEmpty());
-  EXPECT_TRUE(fs::is_empty(world().shop().archives()));
+  EXPECT_TRUE(fs::is_empty(world().services().archives()));
   EXPECT_FALSE(find_image(world().query(), "a").value());
   EXPECT_THAT(list_volumes(world().query()).value(), IsEmpty());
   EXPECT_EQ(world().process(key, "a").state, RunState::done) << "and can be had again";
@@ -219,7 +219,7 @@ TEST_P(ImageInASmallPool, AnImageThatFillsThePoolAbortsSaysSoAndGivesTheRoomBack
 
 INSTANTIATE_TEST_SUITE_P(Each, ImageInASmallPool, kPools, kName);
 
-/// What somebody who looks from outside sees of an image that has arrived.
+/// What is visible from outside of an image that is processed.
 std::string view_from_outside(ImageWorld& world) {
   std::string seen;
   const auto snapshots = list_snapshots(world.query()).value();

@@ -33,7 +33,7 @@ TEST_F(ImagePipeline, TwoStartsOfOneImageAreOneRun) {
   const auto first = world.start(key, "a").value();
   const auto second = world.start(key, "a").value();
   EXPECT_TRUE(second.attached);
-  EXPECT_EQ(first.run, second.run);
+  EXPECT_EQ(first.ulid, second.ulid);
   EXPECT_EQ(world.ended(kProcess, "a").state, RunState::done);
   EXPECT_EQ(world.counts.fetched, 1);
 }
@@ -105,7 +105,7 @@ TEST_F(ImagePipeline, AHostileArchiveAbortsIsReportedAndLeavesNothing) {
   EXPECT_THAT(run.error, HasSubstr("parent_path"));
   EXPECT_THAT(world.logged, Contains("security violation"));
   EXPECT_THAT(world.backend().list().value(), IsEmpty());
-  EXPECT_TRUE(fs::is_empty(world.shop().archives()));
+  EXPECT_TRUE(fs::is_empty(world.services().archives()));
   EXPECT_THAT(world.garbage(), IsEmpty());
 }
 
@@ -140,15 +140,15 @@ TEST_F(ImagePipeline, WhatBelongsToNothingIsFoundAndCollected) {
   world.process(key, "a");
   ASSERT_TRUE(
       world.backend().create({.id = 77, .name = "orphan", .bytes = 1 << 20, .marker = make_marker()}));
-  write_file(world.shop().archives() + "/lost.tar.part", "x");
+  write_file(world.services().archives() + "/lost.tar.part", "x");
   ASSERT_TRUE(world.backend().remove(find_snapshot(world.query(), "snap-a").value()->volume.id));
   std::vector<GarbageKind> kinds;
   for (const auto& found : world.garbage()) kinds.push_back(found.kind);
   EXPECT_THAT(kinds,
-              ElementsAre(GarbageKind::lost_snapshot, GarbageKind::unknown_volume, GarbageKind::stray_file));
+              ElementsAre(GarbageKind::lost_snapshot, GarbageKind::unknown_volume, GarbageKind::orphan_file));
   const auto run = world.run(kCollect, "all", CollectRequest{});
   ASSERT_EQ(run.state, RunState::done) << run.error;
-  EXPECT_EQ(decode<Deeds>(run.response).value().deeds.size(), 3U);
+  EXPECT_EQ(decode<ActionReport>(run.response).value().actions.size(), 3U);
   EXPECT_THAT(world.garbage(), IsEmpty());
   EXPECT_EQ(find_image(world.query(), "a").value()->activation_status, ActivationStatus::inactive);
 }

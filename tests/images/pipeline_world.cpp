@@ -19,35 +19,35 @@ constexpr std::uint64_t kPoolBytes = 512 * pools::kMiB;
 
 }  // namespace
 
-void Turnstile::enter() {
+void ConcurrencyGate::enter() {
   std::unique_lock lock(mutex_);
   most_ = std::max(most_, ++inside_);
   changed_.notify_all();
   changed_.wait_for(lock, kPatience, [this] { return !closed_; });
 }
 
-void Turnstile::leave() {
+void ConcurrencyGate::leave() {
   const std::lock_guard lock(mutex_);
   --inside_;
 }
 
-void Turnstile::close() {
+void ConcurrencyGate::close() {
   const std::lock_guard lock(mutex_);
   closed_ = true;
 }
 
-void Turnstile::open() {
+void ConcurrencyGate::open() {
   const std::lock_guard lock(mutex_);
   closed_ = false;
   changed_.notify_all();
 }
 
-bool Turnstile::holds(int wanted) {
+bool ConcurrencyGate::holds(int wanted) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, kPatience, [&] { return inside_ >= wanted; });
 }
 
-int Turnstile::most() const {
+int ConcurrencyGate::most() const {
   const std::lock_guard lock(mutex_);
   return most_;
 }
@@ -94,13 +94,13 @@ ImageWorld::ImageWorld(ImagesOptions options, std::uint64_t crash_at) : options_
 
 void ImageWorld::set_up(Flows& flows) {
   auto files = open_files({place_.top().string()});
-  shop_.emplace(options_, std::make_unique<CountingSource>(*std::move(files), counts, trouble),
-                std::make_unique<CountingBackend>(*open_backend(options_.backend), counts));
-  EXPECT_TRUE(shop_->open());
-  add_image_flows(flows, *shop_);
-  flows.add(flow<Statement, Deeds>("by-hand")
+  services_.emplace(options_, std::make_unique<CountingSource>(*std::move(files), counts, trouble),
+                    std::make_unique<CountingBackend>(*open_backend(options_.backend), counts));
+  EXPECT_TRUE(services_->open());
+  add_image_flows(flows, *services_);
+  flows.add(flow<Statement, ActionReport>("by-hand")
                 .start("do",
-                       [](pawl::Step& step, const Statement& statement, Deeds&) {
+                       [](pawl::Step& step, const Statement& statement, ActionReport&) {
                          step.sql({.text = statement.text});
                          return Outcome::done();
                        })

@@ -27,7 +27,7 @@
 namespace pawl::images::test {
 
 /// Counts who is inside, and holds those who come while it is closed. Thread-safe.
-class Turnstile {
+class ConcurrencyGate {
  public:
   void enter();
   void leave();
@@ -52,8 +52,8 @@ struct Counts {
   std::atomic<int> created = 0;
   std::atomic<int> mounted = 0;
   std::atomic<int> snapshots = 0;
-  Turnstile fetches;
-  Turnstile unpackings;  ///< from the first mount of a volume until it is unmounted
+  ConcurrencyGate fetches;
+  ConcurrencyGate unpackings;  ///< from the first mount of a volume until it is unmounted
 
   int sum() const { return fetched + created + mounted + snapshots; }
   void clear() { fetched = created = mounted = snapshots = 0; }
@@ -170,8 +170,8 @@ class ImageWorld {
 
   FlowKit& kit() { return *kit_; }
   Flows& flows() { return kit_->flows(); }
-  Workshop& shop() { return *shop_; }
-  Backend& backend() { return **shop_->pool(); }
+  ImageServices& services() { return *services_; }
+  Backend& backend() { return **services_->pool(); }
   Query query() {
     return [this](const Sql& statement) { return kit_->engine().query(statement); };
   }
@@ -206,10 +206,11 @@ class ImageWorld {
 
   std::vector<Garbage> garbage() {
     const auto get = [this](std::string_view flow, std::string_view id) { return flows().get(flow, id); };
-    return look_for_garbage(shop(), query(), [&](std::string_view id) { return is_worked_on(id, get); })
+    return find_garbage(services(), backend(), query(),
+                        [&](std::string_view id) { return is_worked_on(id, get); })
         .value();
   }
-  /// A statement of somebody who has a shell on the database.
+  /// A statement from outside, as in a shell on the database.
   void by_hand(const std::string& statement) {
     EXPECT_EQ(run("by-hand", "x", Statement{statement}).state, RunState::done);
   }
@@ -228,7 +229,7 @@ class ImageWorld {
   ArchivePlace place_{ArchivePlace::Kind::memory};
   std::optional<pools::Place> pool_;  ///< goes after everything that has it open
   ImagesOptions options_;
-  std::optional<Workshop> shop_;
+  std::optional<ImageServices> services_;
   std::optional<FlowKit> kit_;
 };
 

@@ -19,10 +19,10 @@ class ImageQueues : public testing::Test {
     options.bucket = "bucket";
     options.volume_bytes = 64 * pools::kMiB;
     options.backend.root = options.directory + "/pool";
-    shop.emplace(options, std::make_unique<CountingSource>(*open_files({place.path()}), counts, trouble),
-                 std::make_unique<CountingBackend>(*open_backend(options.backend), counts));
-    EXPECT_TRUE(shop->open());
-    add_image_flows(flows, *shop);
+    services.emplace(options, std::make_unique<CountingSource>(*open_files({place.path()}), counts, trouble),
+                     std::make_unique<CountingBackend>(*open_backend(options.backend), counts));
+    EXPECT_TRUE(services->open());
+    add_image_flows(flows, *services);
     Machines machines;
     flows.add_machines(machines);
     engine = Engine::open(runtime, std::move(machines),
@@ -67,7 +67,7 @@ class ImageQueues : public testing::Test {
   ImagesOptions options;
   Counts counts;
   std::optional<Error> trouble;
-  std::optional<Workshop> shop;
+  std::optional<ImageServices> services;
   ThreadRuntime runtime;
   Flows flows{runtime};
   std::unique_ptr<Engine> engine;
@@ -91,7 +91,7 @@ TEST_F(ImageQueues, FiveAreDownloadedAndTwoAreUnpackedAtATime) {
 }
 
 /// A store of the first version has its tables under other names.
-TEST(ImageTables, OfTheFirstVersionAreTakenUpWithTheirRows) {
+TEST(ImageTables, OfTheFirstVersionAreMigratedWithTheirRows) {
   const TemporaryDirectory place;
   ThreadRuntime runtime;
   const auto open = [&](std::vector<Migration> images) {

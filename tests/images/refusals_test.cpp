@@ -99,7 +99,7 @@ TEST_F(ImageRefusal, AVolumeThatFailsBecauseThePoolFilledMeanwhileAbortsAsFull) 
     if (call != "mount") return;
     world.script.usage = PoolUsage{.bytes = 100, .used = 90, .full = true, .problems = {"out of data space"}};
     // What a device of a full pool does: the tree cannot be written.
-    const auto volumes = world.shop().options().backend.root + "/volumes";
+    const auto volumes = world.services().options().backend.root + "/volumes";
     for (const auto& volume : fs::directory_iterator(volumes)) fs::remove_all(volume.path() / "tree");
   };
   const auto run = world.process(key, "a");
@@ -116,6 +116,37 @@ TEST_F(ImageRefusal, AVolumeThatCannotBeLookedForIsTriedTwiceMore) {
   EXPECT_EQ(run.state, RunState::failed);
   EXPECT_THAT(run.error, HasSubstr("the pool does not answer (after 2 retries)"));
   EXPECT_EQ(looked, 3);
+}
+
+TEST_F(ImageRefusal, ErrorsOfTheTablesDoNotUseUpTheRetriesOfThePool) {
+  world.process(key, "a");
+  int looked = 0;
+  world.script.before = [&looked](std::string_view call) { looked += call == "find" ? 1 : 0; };
+  world.script.finding = Error(Code::volume_failed, "the pool does not answer");
+  world.start(kUnpack, "a", UnpackRequest{.image_id = "a"});
+  const auto until = [this](Duration time) { ASSERT_FALSE(world.flows().wait(kUnpack, "a", time)); };
+  // Attempts begin at 0, 100, 300, 700 and 1500 ms; the tables are there at the first, third and fifth.
+  until(50ms);
+  world.by_hand("ALTER TABLE unpacked_images RENAME TO elsewhere");
+  until(100ms);
+  world.by_hand("ALTER TABLE elsewhere RENAME TO unpacked_images");
+  until(250ms);
+  world.by_hand("ALTER TABLE unpacked_images RENAME TO elsewhere");
+  until(500ms);
+  world.by_hand("ALTER TABLE elsewhere RENAME TO unpacked_images");
+  const auto run = world.ended(kUnpack, "a");
+  EXPECT_EQ(run.state, RunState::failed);
+  EXPECT_THAT(run.error, HasSubstr("the pool does not answer (after 2 retries)"));
+  EXPECT_EQ(looked, 3);
+  EXPECT_EQ(run.attempt, 5U);
+}
+
+TEST_F(ImageRefusal, ErrorsOfTheTablesAreTriedThreeTimesMore) {
+  world.process(key, "a");
+  world.by_hand("ALTER TABLE unpacked_images RENAME TO elsewhere");
+  const auto run = world.run(kUnpack, "a", UnpackRequest{.image_id = "a"});
+  EXPECT_EQ(run.state, RunState::failed);
+  EXPECT_EQ(run.attempt, 4U);
 }
 
 TEST_F(ImageRefusal, AnotherPoolThanTheConfiguredOneIsRefused) {
@@ -138,11 +169,11 @@ TEST_F(ImageRefusal, AVolumeOfASizeThatNoFileSystemHasIsRefused) {
   EXPECT_TRUE(check_volume_size(static_cast<std::int64_t>(kMostVolumeBytes)));
 }
 
-TEST_F(ImageRefusal, ThePoolIsTakenUpAgainWheneverThatIsAskedFor) {
-  EXPECT_TRUE(world.shop().pool());
-  EXPECT_TRUE(world.shop().pool());
+TEST_F(ImageRefusal, ThePoolIsAttachedAgainWheneverThatIsAskedFor) {
+  EXPECT_TRUE(world.services().pool());
+  EXPECT_TRUE(world.services().pool());
   EXPECT_EQ(world.script.attached, 1);
-  EXPECT_TRUE(world.shop().attach_pool());
+  EXPECT_TRUE(world.services().attach_pool());
   EXPECT_EQ(world.script.attached, 2);
 }
 
@@ -159,7 +190,7 @@ TEST_F(ImageRefusal, AnArchiveThatWasNotDownloadedForTheImageIsNotUnpacked) {
 TEST_F(ImageRefusal, AnArchiveThatWasChangedAfterItWasValidatedIsNotUsed) {
   world.script.before = [this](std::string_view call) {
     if (call != "create") return;
-    const auto archive = world.shop().archive_of("a");
+    const auto archive = world.services().archive_of("a");
     auto bytes = content_of(archive);
     // Inside the content of a file, where no rule of the format sees it.
     bytes[bytes.find("hello")] = 'j';
@@ -196,17 +227,17 @@ TEST_F(ImageRefusal, ASnapshotOfAnotherVolumeThanTheImagesIsRefused) {
   EXPECT_THAT(wrong.error, HasSubstr("not in 4711"));
 }
 
-TEST_F(ImageRefusal, AnOutdatedSnapshotThatSomebodyUsesKeepsItsRowAndFailsClearly) {
+TEST_F(ImageRefusal, AnOutdatedSnapshotInUseKeepsItsRowAndFailsClearly) {
   world.process(key, "a");
   const auto old = snapshot();
   ASSERT_TRUE(world.backend().remove(find_unpacked(world.query(), "a").value()->volume.id));
   world.script.removing = [&](const Volume& volume) -> Result<void> {
     if (volume.id != old.volume.id) return {};
-    return fail(Code::volume_busy, "somebody has mounted it");
+    return fail(Code::volume_busy, "it is mounted");
   };
   const auto run = world.process(key, "a");
   EXPECT_EQ(run.state, RunState::failed);
-  EXPECT_THAT(run.error, HasSubstr("somebody has mounted it"));
+  EXPECT_THAT(run.error, HasSubstr("it is mounted"));
   EXPECT_EQ(snapshot().volume.id, old.volume.id);
   EXPECT_EQ(world.hostname(), "hello");
   EXPECT_THAT(world.garbage(), IsEmpty());
@@ -301,7 +332,7 @@ TEST_F(ImageRefusal, ADownloadThatBeginsWhileTheImageIsRemovedGivesWay) {
   EXPECT_GE(world.kit().simulation().elapsed() - before, 1s)
       << "the archive was removed under the eyes of a download";
   EXPECT_THAT(world.ended(kDownload, "a").error, HasSubstr("remove-image of image \"a\" has not ended"));
-  EXPECT_TRUE(fs::is_empty(world.shop().archives()));
+  EXPECT_TRUE(fs::is_empty(world.services().archives()));
 }
 
 TEST_F(ImageRefusal, AnRmThatComesLaterDoesNotEndAProcessThatIsUnderWay) {
@@ -322,7 +353,7 @@ TEST_F(ImageRefusal, CancellingTheWholeCancelsItsParts) {
   EXPECT_EQ(world.ended(kDownload, "a").state, RunState::cancelled);
   EXPECT_EQ(world.ended(kUnpack, "a").state, RunState::cancelled);
   EXPECT_EQ(world.ended(kActivate, "a").state, RunState::cancelled);
-  EXPECT_TRUE(fs::is_empty(world.shop().archives()));
+  EXPECT_TRUE(fs::is_empty(world.services().archives()));
 }
 
 TEST_F(ImageRefusal, APartThatFailsMakesTheWholeFailAndOneThatAbortsAbortsIt) {
@@ -334,7 +365,7 @@ TEST_F(ImageRefusal, APartThatFailsMakesTheWholeFailAndOneThatAbortsAbortsIt) {
 
 // After a restart of the machine.
 
-TEST_F(ImageRefusal, EverySnapshotThatWasActiveIsTakenUpAgain) {
+TEST_F(ImageRefusal, EverySnapshotThatWasActiveIsActivatedAgain) {
   world.process(key, "a");
   for (const std::string name : {"second", "third"}) {
     ASSERT_EQ(world.run(kActivate, "a", ActivateRequest{.image_id = "a", .snapshot_name = name}).state,
@@ -345,7 +376,7 @@ TEST_F(ImageRefusal, EverySnapshotThatWasActiveIsTakenUpAgain) {
   for (const std::string name : {"snap-a", "second", "third"}) {
     ASSERT_TRUE(world.backend().deactivate(snapshot(name).volume));
   }
-  const auto run = world.run(kTakeUp, "all", TakeUpRequest{});
+  const auto run = world.run(kReactivate, "all", ReactivateRequest{});
   EXPECT_EQ(run.state, RunState::done) << run.error;
   EXPECT_TRUE(world.backend().find(snapshot("snap-a").volume).value()->active);
   EXPECT_TRUE(world.backend().find(snapshot("second").volume).value()->active);

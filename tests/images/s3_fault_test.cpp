@@ -80,7 +80,7 @@ TEST_F(S3Fault, ARequestThatWasTooSlowIsTriedAgainThoughItsStatusIsThatOfARefusa
   EXPECT_EQ(code_of(fetch(store)), Code::source_failed);
 }
 
-TEST_F(S3Fault, AnEndpointWhereNobodyListensIsAFailureOfTheSource) {
+TEST_F(S3Fault, AnEndpointWithoutAListenerIsAFailureOfTheSource) {
   const auto source = *open_s3({.endpoint = "http://127.0.0.1:1"});
   EXPECT_EQ(code_of(source->look(kObject, {})), Code::source_failed);
   EXPECT_EQ(code_of(source->fetch(kObject, target, {})), Code::source_failed);

@@ -28,7 +28,8 @@ struct Script {
   std::function<void(std::string_view call)> before{};
   std::function<Result<void>(const Volume& volume)> removing{};
   std::optional<PoolUsage> usage{};
-  std::optional<Error> finding{};  ///< why volumes cannot be looked for
+  std::optional<Error> finding{};    ///< why volumes cannot be looked for
+  std::optional<Error> attaching{};  ///< why the pool cannot be attached
   int attached = 0;
   int listed = 0;
 
@@ -62,9 +63,13 @@ class ScriptedBackend final : public Backend {
   std::string_view name() const override { return inner_->name(); }
   Result<void> attach() override {
     ++script_.attached;
+    if (script_.attaching) return fail(*script_.attaching);
     return inner_->attach();
   }
-  Result<void> detach() override { return inner_->detach(); }
+  Result<void> detach() override {
+    script_.call("detach");
+    return inner_->detach();
+  }
   Result<PoolUsage> pool() override { return script_.usage ? *script_.usage : inner_->pool(); }
   Result<void> extend(std::uint64_t bytes) override { return inner_->extend(bytes); }
   Result<void> create(const Volume& volume) override {
@@ -129,8 +134,8 @@ class ScriptedWorld {
 
   FlowKit& kit() { return *kit_; }
   Flows& flows() { return kit_->flows(); }
-  Workshop& shop() { return *shop_; }
-  Backend& backend() { return **shop_->pool(); }
+  ImageServices& services() { return *services_; }
+  Backend& backend() { return **services_->pool(); }
   Query query() {
     return [this](const Sql& statement) { return kit_->engine().query(statement); };
   }
@@ -166,8 +171,9 @@ class ScriptedWorld {
   std::vector<Garbage> garbage() { return garbage(query()); }
   std::vector<Garbage> garbage(const Query& with, const IsBusy& busy = {}) {
     const auto get = [this](std::string_view flow, std::string_view id) { return flows().get(flow, id); };
-    return look_for_garbage(
-               shop(), with, busy ? busy : [&](std::string_view id) { return is_worked_on(id, get); })
+    return find_garbage(
+               services(), backend(), with,
+               busy ? busy : [&](std::string_view id) { return is_worked_on(id, get); })
         .value();
   }
   std::vector<GarbageKind> kinds() {
@@ -177,9 +183,15 @@ class ScriptedWorld {
   }
   pawl::Run collect() { return run(kCollect, "all", CollectRequest{}); }
 
-  /// A statement of somebody who has a shell on the database.
+  /// A statement from outside, as in a shell on the database.
   void by_hand(const std::string& statement) {
     EXPECT_EQ(run("by-hand", "x", Statement{statement}).state, RunState::done);
+  }
+  /// A run that takes a place in the queue for as long as the script's call "by-hand" takes.
+  void occupy(std::string_view queue, const std::string& id) {
+    const auto run =
+        flows().start("by-hand", encode(Statement{}).value(), {.id = id, .queue = std::string(queue)});
+    EXPECT_TRUE(run) << run.error().to_string();
   }
   std::string hostname(const std::string& snapshot = "snap-a") {
     const auto row = find_snapshot(query(), snapshot).value();
@@ -198,14 +210,15 @@ class ScriptedWorld {
     auto files = open_files({place_.top().string()});
     auto pool = options_.backend;
     pool.root = options_.directory + "/pool";
-    shop_.emplace(options_, std::make_unique<ScriptedSource>(*std::move(files), script),
-                  std::make_unique<ScriptedBackend>(*open_backend(pool), script));
-    EXPECT_TRUE(shop_->open());
-    add_image_flows(flows, *shop_);
-    flows.add(flow<Statement, Deeds>("by-hand")
+    services_.emplace(options_, std::make_unique<ScriptedSource>(*std::move(files), script),
+                      std::make_unique<ScriptedBackend>(*open_backend(pool), script));
+    EXPECT_TRUE(services_->open());
+    add_image_flows(flows, *services_);
+    flows.add(flow<Statement, ActionReport>("by-hand")
                   .start("do",
-                         [](pawl::Step& step, const Statement& statement, Deeds&) {
-                           step.sql({.text = statement.text});
+                         [this](pawl::Step& step, const Statement& statement, ActionReport&) {
+                           script.call("by-hand");
+                           if (!statement.text.empty()) step.sql({.text = statement.text});
                            return Outcome::done();
                          })
                   .end());
@@ -213,7 +226,7 @@ class ScriptedWorld {
 
   ArchivePlace place_{ArchivePlace::Kind::memory};
   ImagesOptions options_;
-  std::optional<Workshop> shop_;
+  std::optional<ImageServices> services_;
   std::optional<FlowKit> kit_;
 };
 

@@ -101,7 +101,7 @@ std::string_view name(Violation violation) noexcept;
 
 /// Errors of both: `archive_corrupt` (what, at which entry; the detail "violation" is "malformed",
 /// "truncated", "compressed" or "checksum"),
-/// `archive_hostile` with the details "violation" and "path", `cancelled`, `store_io` where the file cannot
+/// `archive_hostile` with the details "violation" and "path", `cancelled`, `store_io` if the file cannot
 /// be read. An archive that ends between two entries is whole even if the two empty blocks are missing, as
 /// for GNU tar; one that breaks off inside an entry is corrupt.
 Result<ArchiveStats> scan(const std::string& path, const ArchiveOptions& options);
@@ -112,7 +112,7 @@ Result<ArchiveStats> scan(const std::string& path, const ArchiveOptions& options
 /// second entry of a directory updates the first; missing parents get mode 0755. What was written before an
 /// error stays: discard the whole volume.
 ///
-/// More errors: `disk_full`; `volume_failed` where the place cannot be written, is not empty, or the kernel
+/// More errors: `disk_full`; `volume_failed` if the place cannot be written, is not empty, or the kernel
 /// has no openat2 (EIO on a full pool is the caller's to tell).
 Result<ArchiveStats> extract(const std::string& path, int root, const ArchiveOptions& options);
 
@@ -120,7 +120,7 @@ struct Layout {
   bool strict =
       false;  ///< rootfs/etc, rootfs/usr and rootfs/var must be there; otherwise their lack is noted
   bool direct = false;  ///< the archive's root is the root file system itself
-  bool either = false;  ///< `direct` where there is no rootfs/, but etc/ and usr/
+  bool either = false;  ///< `direct` if there is no rootfs/, but etc/ and usr/
 };
 
 /// Checks an unpacked tree: rootfs/ is there, and no directory at or below its etc and usr is writable for

@@ -24,7 +24,7 @@ Descriptor open_in_root(int root, const std::string& path) noexcept;
 /// The text of an error number.
 std::string errno_text(int number);
 
-/// `disk_full` where there is no space, `volume_failed` for anything else.
+/// `disk_full` if there is no space, `volume_failed` for anything else.
 [[nodiscard]] std::unexpected<Error> write_failed(int number, std::string_view doing, std::string_view path);
 
 }  // namespace pawl::images

@@ -74,7 +74,7 @@ std::optional<std::uint16_t> kernel_acl_tag(int tag) {
 }
 
 /// A list of the entry as the kernel takes it, empty where there is none. Nothing where it cannot be kept: it
-/// has users or groups by name, which mean nobody here.
+/// has users or groups by name, which have no meaning here.
 std::optional<std::string> kernel_acl(archive_entry* entry, int list) {
   constexpr std::uint32_t kNobody = UINT32_MAX;
   std::vector<KernelAclEntry> found;
@@ -261,12 +261,12 @@ Result<void> ArchiveReader::read_attributes(const EntryHead& head) {
   attributes_.mtime = {.tv_sec = archive_entry_mtime(entry_),
                        .tv_nsec = std::clamp(archive_entry_mtime_nsec(entry_), 0L, 999'999'999L)};
   attributes_.device = archive_entry_rdev(entry_);
-  read_extended();
   if (head.has_acl) {
     read_acl();
   } else {
     attributes_.acl = {};
   }
+  read_extended();
   return {};
 }
 
@@ -278,8 +278,16 @@ void ArchiveReader::read_extended() {
   if (archive_entry_xattr_reset(entry_) == 0) return;
   while (archive_entry_xattr_next(entry_, &name_of, &value, &size) == ARCHIVE_OK) {
     if (name_of == nullptr) continue;
-    attributes_.extended.push_back(
-        {.name = name_of, .value = std::string(static_cast<const char*>(value), size)});
+    const std::string_view key(name_of);
+    std::string content(static_cast<const char*>(value), size);
+    // tar --xattrs-include='*' stores lists in the kernel's form, with --acls a second time.
+    const bool is_access = key == kAccessAcl;
+    if (is_access || key == kDefaultAcl) {
+      auto& list = is_access ? attributes_.acl.access : attributes_.acl.preset;
+      if (list.empty()) list = std::move(content);
+      continue;
+    }
+    attributes_.extended.push_back({.name = name_of, .value = std::move(content)});
   }
 }
 

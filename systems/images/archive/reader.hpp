@@ -31,13 +31,17 @@ struct archive_entry;
 
 namespace pawl::images {
 
+/// The extended attributes in which the kernel keeps access control lists.
+inline constexpr const char* kAccessAcl = "system.posix_acl_access";
+inline constexpr const char* kDefaultAcl = "system.posix_acl_default";
+
 /// What an entry carries beside its content.
 struct Attributes {
   uid_t uid = 0;
   gid_t gid = 0;
   timespec mtime{};
   dev_t device = 0;
-  /// Access control lists, as the kernel takes them; empty where there are none.
+  /// Access control lists, as the kernel takes them; empty if there are none.
   struct Acl {
     std::string access{};
     std::string preset{};  ///< of a directory, for what is made in it ("default" in POSIX)

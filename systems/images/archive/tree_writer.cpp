@@ -171,7 +171,7 @@ Result<void> TreeWriter::write_file(const Admitted& entry, ArchiveReader& reader
   }
   PAWL_CHECK(set_extended(file.get(), entry, attributes));
   PAWL_CHECK(set_acl(file.get(), entry.path, attributes.acl));
-  // Without its owner a setuid file would act for somebody else.
+  // Without its owner a setuid file would run as another user.
   const auto mode = privileged_ ? entry.mode : entry.mode & 01777U;
   if (mode != entry.mode) note("setuid and setgid bits were not kept: that needs root");
   const bool changed = (status.st_mode & 07777U) != mode || !attributes.acl.access.empty();
@@ -252,6 +252,7 @@ Result<void> TreeWriter::write_node(const Admitted& entry, const Attributes& att
 Result<void> TreeWriter::set_owner_and_time(const Place& place, const Admitted& entry,
                                             const Attributes& attributes) {
   if (!attributes.extended.empty()) note("extended attributes of links, fifos and devices were not kept");
+  if (!attributes.acl.access.empty()) note("access control lists of fifos and devices were not kept");
   if (privileged_ &&
       ::fchownat(place.parent, place.name, attributes.uid, attributes.gid, AT_SYMLINK_NOFOLLOW) != 0) {
     return write_failed(errno, "setting the owner of", entry.path);
@@ -286,8 +287,7 @@ Result<void> TreeWriter::set_extended(int file, const Admitted& entry, const Att
 
 /// Before the mode, which has the last word on what the list and it have in common.
 Result<void> TreeWriter::set_acl(int file, const std::string& path, const Attributes::Acl& acl) {
-  for (const auto& [key, value] : {std::pair{"system.posix_acl_access", &acl.access},
-                                   std::pair{"system.posix_acl_default", &acl.preset}}) {
+  for (const auto& [key, value] : {std::pair{kAccessAcl, &acl.access}, std::pair{kDefaultAcl, &acl.preset}}) {
     if (value->empty()) continue;
     if (!privileged_) {
       note("access control lists were not kept: that needs root");

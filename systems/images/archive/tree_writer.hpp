@@ -29,7 +29,7 @@ class TreeWriter {
  public:
   TreeWriter(int root, const ArchivePolicy& policy);
 
-  /// Errors: `volume_failed` where the directory is not empty or openat2 is missing.
+  /// Errors: `volume_failed` if the directory is not empty or openat2 is missing.
   Result<void> prepare() const;
   /// Errors: those of `ArchiveReader::content`, `disk_full`, `volume_failed`.
   Result<void> write(const Admitted& entry, ArchiveReader& reader);

@@ -89,15 +89,15 @@ class Backend {
   /// something is mounted.
   virtual Result<void> detach() = 0;
   virtual Result<PoolUsage> pool() = 0;
-  /// Makes the pool so large while it is in use. Error: `invalid_argument` where it is larger already.
+  /// Makes the pool so large while it is in use. Error: `invalid_argument` if it is larger already.
   virtual Result<void> extend(std::uint64_t bytes) = 0;
 
-  /// An empty file system. Errors: `volume_exists` where the id is taken by another marker, `pool_full`.
+  /// An empty file system. Errors: `volume_exists` if the id is taken by another marker, `pool_full`.
   virtual Result<void> create(const Volume& volume) = 0;
   /// Where its files are, to write. Error: `volume_missing`.
   virtual Result<std::string> mount(const Volume& volume) = 0;
   /// Makes what was written durable, unmounts and deactivates. Errors: `volume_missing`, `volume_busy` where
-  /// somebody uses it, `pool_full` or `volume_failed` where not everything could be written. The volume is
+  /// somebody uses it, `pool_full` or `volume_failed` if not everything could be written. The volume is
   /// incomplete then, and every repeat says so until it is made anew.
   virtual Result<void> unmount(const Volume& volume) = 0;
   /// `copy` is at least as large as `origin`. Errors: `volume_busy` while the origin is mounted,
@@ -105,12 +105,12 @@ class Backend {
   virtual Result<void> snapshot(const Volume& origin, const Volume& copy) = 0;
   /// Makes it usable and says where: a block device, or a directory. Error: `volume_missing`.
   virtual Result<std::string> activate(const Volume& volume) = 0;
-  /// Nothing where there is none. Error: `volume_busy`.
+  /// No-op if absent. Error: `volume_busy`.
   virtual Result<void> deactivate(const Volume& volume) = 0;
-  /// Unmounts, deactivates and deletes it; nothing where there is none. Error: `volume_busy`.
+  /// Unmounts, deactivates and deletes it; no-op if absent. Error: `volume_busy`.
   virtual Result<void> remove(std::uint32_t id) = 0;
 
-  /// Nothing where the id is not there or belongs to another marker.
+  /// Nullopt if the id is absent or belongs to another marker.
   virtual Result<std::optional<FoundVolume>> find(const Volume& volume) = 0;
   /// Everything in the pool, also what is not active.
   virtual Result<std::vector<FoundVolume>> list() = 0;
@@ -126,7 +126,7 @@ struct BackendOptions {
   std::uint64_t pool_bytes = std::uint64_t{20} << 30;  ///< of a pool that has to be made; files are sparse
   std::string data_device{};  ///< of dmthin; empty: a loop device on a file in the root
   std::string metadata_device{};
-  Duration patience = std::chrono::seconds(10);  ///< how long to wait for a device to be free
+  Duration busy_timeout = std::chrono::seconds(10);  ///< how long to wait for a device to be free
   Logger log{};
 };
 

@@ -11,10 +11,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "images/backend/directory_backend.hpp"
 #include "images/backend/marked.hpp"
 #include "images/backend/os.hpp"
 #include "images/backend/pool_file.hpp"
-#include "images/backend/shelf.hpp"
 #include "images/backend/tree.hpp"
 
 namespace pawl::images::pools {
@@ -159,7 +159,7 @@ class BtrfsContent final : public MarkedContent {
 }  // namespace
 
 std::unique_ptr<Backend> make_btrfs_backend(const BackendOptions& options, const Step& step) {
-  return std::make_unique<Shelf>(std::make_unique<BtrfsContent>(options, step), options.log, step);
+  return std::make_unique<DirectoryBackend>(std::make_unique<BtrfsContent>(options, step), options.log, step);
 }
 
 }  // namespace pawl::images::pools

@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "images/backend/directory_backend.hpp"
 #include "images/backend/marked.hpp"
 #include "images/backend/os.hpp"
-#include "images/backend/shelf.hpp"
 #include "images/backend/tree.hpp"
 
 namespace pawl::images::pools {
@@ -74,7 +74,8 @@ class DirContent final : public MarkedContent {
 }  // namespace
 
 std::unique_ptr<Backend> make_dir_backend(const BackendOptions& options, const Step& step) {
-  return std::make_unique<Shelf>(std::make_unique<DirContent>(options.root, step), options.log, step);
+  return std::make_unique<DirectoryBackend>(std::make_unique<DirContent>(options.root, step), options.log,
+                                            step);
 }
 
 }  // namespace pawl::images::pools

@@ -88,7 +88,7 @@ T read_at(const char* from) {
   return value;
 }
 
-/// The control node; made where nobody else makes it.
+/// The control node; made if udev does not.
 Result<void> ensure_control() {
   if (exists(kControl)) return {};
   PAWL_TRY(const auto text, read_file("/proc/misc"));
@@ -195,8 +195,8 @@ Result<void> DeviceMapper::suspend(const std::string& name) const {
   return fail(mapper_error("suspend", name, error));
 }
 
-Result<void> DeviceMapper::remove(const std::string& name, Duration patience) const {
-  const int error = while_busy(patience, [&] {
+Result<void> DeviceMapper::remove(const std::string& name, Duration busy_timeout) const {
+  const int error = while_busy(busy_timeout, [&] {
     MapperCall call(name);
     return call.run(control_.get(), DM_DEV_REMOVE);
   });

@@ -49,7 +49,7 @@ class DeviceMapper {
   /// That the kernel has targets of this type.
   Result<void> check_target(const std::string& type) const;
   Result<std::vector<std::string>> names() const;
-  /// Nothing where there is no such device.
+  /// Nullopt if absent.
   Result<std::optional<Info>> info(const std::string& name) const;
   Result<void> create(const std::string& name, const std::string& uuid) const;
   Result<void> load(const std::string& name, const Target& target) const;
@@ -57,8 +57,8 @@ class DeviceMapper {
   Result<void> resume(const std::string& name) const;
   /// Flushes, and freezes a file system that is on it.
   Result<void> suspend(const std::string& name) const;
-  /// Never by force; nothing where there is no such device.
-  Result<void> remove(const std::string& name, Duration patience) const;
+  /// Never by force; no-op if absent.
+  Result<void> remove(const std::string& name, Duration busy_timeout) const;
   /// The status line of its first target.
   Result<std::string> status(const std::string& name) const;
   Result<void> message(const std::string& name, const std::string& text) const;
@@ -69,7 +69,7 @@ class DeviceMapper {
   Descriptor control_;
 };
 
-/// "/dev/dm-3"; made where nobody else makes it.
+/// "/dev/dm-3"; made if udev does not.
 Result<std::string> device_node(const DeviceMapper::Info& info);
 /// "/dev/mapper/<name>", leading to the node.
 Result<std::string> named_node(const DeviceMapper::Info& info);

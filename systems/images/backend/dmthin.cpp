@@ -23,7 +23,7 @@ struct ThinFound {
   std::string marker{};  ///< of `other`, where it is known
   std::string name{};
   std::optional<ThinDevice> device{};
-  Spoilt spoilt = Spoilt::no;
+  WriteFailure write_failure = WriteFailure::none;
 };
 
 /// <root>/writing/<id>: it was mounted and has not been unmounted well since. Its mode says what went wrong.
@@ -35,7 +35,7 @@ class DmThin final : public Backend {
  public:
   DmThin(const BackendOptions& options, const Step& step)
       : root_(options.root),
-        patience_(options.patience),
+        busy_timeout_(options.busy_timeout),
         log_(options.log),
         step_(step),
         volumes_(options, step) {}
@@ -63,7 +63,7 @@ class DmThin final : public Backend {
 
   Result<void> ready();
   Result<void> open_pool();
-  Result<Spoilt> spoilt(std::uint32_t id, std::string_view marker) const;
+  Result<WriteFailure> write_failure(std::uint32_t id, std::string_view marker) const;
   Result<ThinFound> inspect(const Volume& volume);
   Result<ThinFound> whole(const Volume& volume);
   Result<bool> claim(const Volume& volume, const std::function<Result<void>()>& make);
@@ -78,7 +78,7 @@ class DmThin final : public Backend {
   Result<bool> is_noted(const Volume& volume) const;
 
   const std::string root_;
-  const Duration patience_;
+  const Duration busy_timeout_;
   Logger log_;
   Step step_;
   std::mutex turn_;  ///< control operations take turns; writing and flushing data do not
@@ -128,7 +128,7 @@ Result<void> DmThin::detach() {
     if (mounted)
       return fail(Code::volume_busy, fmt::format("volume {} is mounted; unmount it first", device.id));
   }
-  for (const auto& device : devices) PAWL_CHECK(mapper_->remove(device.info.name, patience_));
+  for (const auto& device : devices) PAWL_CHECK(mapper_->remove(device.info.name, busy_timeout_));
   step_("deactivate all");
   ready_ = false;
   return volumes_.pool().detach(*mapper_);
@@ -146,17 +146,17 @@ Result<void> DmThin::extend(std::uint64_t bytes) {
   return volumes_.pool().extend(*mapper_, bytes);
 }
 
-Result<Spoilt> DmThin::spoilt(std::uint32_t id, std::string_view marker) const {
+Result<WriteFailure> DmThin::write_failure(std::uint32_t id, std::string_view marker) const {
   PAWL_TRY(const auto text, read_file(writing_file(id)));
-  if (!text) return Spoilt::no;
+  if (!text) return WriteFailure::none;
   PAWL_TRY(const auto record, decode<WritingRecord>(*text));
-  return record.marker == marker ? noted_spoilt(writing_file(id)) : Spoilt::no;
+  return record.marker == marker ? recorded_write_failure(writing_file(id)) : WriteFailure::none;
 }
 
 Result<ThinFound> DmThin::inspect(const Volume& volume) {
   using enum ThinFound::What;
   ThinFound found;
-  PAWL_TRY(found.spoilt, spoilt(volume.id, volume.marker));
+  PAWL_TRY(found.write_failure, write_failure(volume.id, volume.marker));
   PAWL_TRY(auto device, volumes_.device(*mapper_, volume.id));
   if (device && device->info.live) {
     found.what = device->marker == volume.marker ? ours : other;
@@ -208,7 +208,7 @@ Result<bool> DmThin::claim(const Volume& volume, const std::function<Result<void
   }
   PAWL_TRY(const auto found, inspect(volume));
   if (found.what == ThinFound::What::other) return fail(taken_volume(volume, found.marker));
-  if (found.what == ThinFound::What::ours && found.spoilt == Spoilt::no) return false;
+  if (found.what == ThinFound::What::ours && found.write_failure == WriteFailure::none) return false;
   if (!room && room.error().code() != Code::pool_full) return fail(std::move(room).error());
   log_.info("what an interrupted call has left is cleared", {{"volume", volume.id}});
   PAWL_CHECK(erase(volume.id));
@@ -218,9 +218,9 @@ Result<bool> DmThin::claim(const Volume& volume, const std::function<Result<void
   return true;
 }
 
-/// Unmounts, deactivates and deletes it; nothing where there is none.
+/// Unmounts, deactivates and deletes it; no-op if absent.
 Result<void> DmThin::erase(std::uint32_t id) {
-  PAWL_CHECK(unmount_device(point(id), patience_));
+  PAWL_CHECK(unmount_device(point(id), busy_timeout_));
   step_("unmount");
   PAWL_CHECK(volumes_.deactivate(*mapper_, id));
   PAWL_CHECK(volumes_.erase(*mapper_, id));
@@ -292,7 +292,8 @@ Result<void> DmThin::take_snapshot(const Volume& copy, const Volume& origin, con
 /// The origin, if a snapshot of it can be taken.
 Result<ThinFound> DmThin::origin_of_snapshot(const Volume& origin) {
   PAWL_TRY(auto found, whole(origin));
-  if (found.spoilt != Spoilt::no) return fail(missing_volume(origin, "is spoilt: a write to it failed"));
+  if (found.write_failure != WriteFailure::none)
+    return fail(missing_volume(origin, "is incomplete: a write to it failed"));
   PAWL_TRY(const bool used, is_used(found));
   if (!used) return found;
   return fail(Code::volume_busy,
@@ -308,7 +309,7 @@ Result<void> DmThin::snapshot(const Volume& origin, const Volume& copy) {
   if (!found) {
     // A repeat of what was done before the origin went away or was mounted.
     PAWL_TRY(const auto there, inspect(copy));
-    if (there.what == ThinFound::What::ours && there.spoilt == Spoilt::no) return {};
+    if (there.what == ThinFound::What::ours && there.write_failure == WriteFailure::none) return {};
     return fail(found.error());
   }
   PAWL_TRY(const bool fresh, claim(copy, [&] { return take_snapshot(copy, origin, *found); }));
@@ -324,7 +325,8 @@ Result<std::string> DmThin::activate(const Volume& volume) {
   const VolumeLocks::Hold hold(locks_, {volume.id});
   const std::lock_guard lock(turn_);
   PAWL_TRY(const auto found, whole(volume));
-  if (found.spoilt != Spoilt::no) return fail(missing_volume(volume, "is spoilt: a write to it failed"));
+  if (found.write_failure != WriteFailure::none)
+    return fail(missing_volume(volume, "is incomplete: a write to it failed"));
   return volumes_.activate(*mapper_, volume);
 }
 
@@ -373,18 +375,19 @@ Result<void> DmThin::unmount(const Volume& volume) {
   }
   if (const auto flushed = flush(volume.id); !flushed) {
     // Written down before it is unmounted: a repeat must not find it unmounted and call it good.
-    found.spoilt = flushed.error().code() == Code::pool_full ? Spoilt::pool_full : Spoilt::volume_failed;
+    found.write_failure =
+        flushed.error().code() == Code::pool_full ? WriteFailure::pool_full : WriteFailure::volume_failed;
     log_.error("not everything could be written into a volume",
                {{"volume", volume.id}, {"error", flushed.error().to_string()}});
-    PAWL_CHECK(note_spoilt(writing_file(volume.id), found.spoilt));
-    step_("note that it is spoilt");
+    PAWL_CHECK(record_write_failure(writing_file(volume.id), found.write_failure));
+    step_("record write failure");
   }
   step_("flush");
-  PAWL_CHECK(unmount_device(point(volume.id), patience_));
+  PAWL_CHECK(unmount_device(point(volume.id), busy_timeout_));
   step_("unmount");
   const std::lock_guard lock(turn_);
   PAWL_CHECK(volumes_.deactivate(*mapper_, volume.id));
-  if (found.spoilt != Spoilt::no) return fail(spoilt_volume(volume, found.spoilt));
+  if (found.write_failure != WriteFailure::none) return fail(incomplete_volume(volume, found.write_failure));
   return forget_writing(volume.id);
 }
 
@@ -405,8 +408,8 @@ Result<FoundVolume> DmThin::describe(std::uint32_t id, const std::optional<ThinD
     volume.name = device->info.name;
     volume.marker = device->marker;
     volume.active = true;
-    PAWL_TRY(const auto state, spoilt(id, volume.marker));
-    volume.complete = state == Spoilt::no;
+    PAWL_TRY(const auto state, write_failure(id, volume.marker));
+    volume.complete = state == WriteFailure::none;
     return volume;
   }
   PAWL_TRY(const auto face, volumes_.look(*mapper_, id));
@@ -414,8 +417,8 @@ Result<FoundVolume> DmThin::describe(std::uint32_t id, const std::optional<ThinD
   if (face->label && face->label->id == id) {
     volume.name = face->label->name;
     volume.marker = face->label->marker;
-    PAWL_TRY(const auto state, spoilt(id, volume.marker));
-    volume.complete = state == Spoilt::no;
+    PAWL_TRY(const auto state, write_failure(id, volume.marker));
+    volume.complete = state == WriteFailure::none;
   } else if (!face->label) {
     volume.marker = face->ext4_marker;
   }
@@ -430,7 +433,7 @@ Result<std::optional<FoundVolume>> DmThin::find(const Volume& volume) {
   PAWL_TRY(const auto found, inspect(volume));
   if (found.what == ThinFound::What::other) return std::nullopt;
   if (found.what == ThinFound::What::nothing) {
-    // An interrupted removal may have left its note; whoever removes it again removes that, too.
+    // An interrupted removal may have left its note; the next removal deletes that, too.
     PAWL_TRY(const bool noted, is_noted(volume));
     if (!noted) return std::nullopt;
     return FoundVolume{.id = volume.id, .marker = volume.marker, .complete = false};

@@ -11,7 +11,7 @@ namespace pawl::images::pools {
 /// zeros.
 Result<void> make_ext4(const std::string& target, const Volume& volume);
 
-/// How it is mounted: nothing is discarded behind our back, and an error stops writing at once.
+/// Mount options: no discard, and an error stops writing at once.
 inline constexpr const char* kExt4Settings = "errors=remount-ro";
 
 }  // namespace pawl::images::pools

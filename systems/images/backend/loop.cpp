@@ -20,7 +20,7 @@ namespace {
 constexpr int kLoopMajor = 7;
 constexpr int kFreeAttempts = 64;
 
-/// The node of a device; made where nobody else makes them.
+/// The node of a device; made if udev does not.
 Result<Descriptor> open_loop(const std::string& path, int number, int flags) {
   if (!exists(path)) {
     const auto device = makedev(kLoopMajor, static_cast<unsigned>(number));
@@ -41,7 +41,7 @@ Result<bool> is_behind(int device, const struct stat& file) {
   return fail(system_error("ask", "a loop device"));
 }
 
-/// One attempt: 0, an errno, or EBUSY where somebody has it open.
+/// One attempt: 0, an errno, or EBUSY if it is open elsewhere.
 int release_loop(const std::string& path, const struct stat& file) {
   {
     const Descriptor device(::open(path.c_str(), O_RDWR | O_EXCL | O_CLOEXEC));
@@ -98,18 +98,18 @@ Result<std::string> attach_loop(const std::string& file) {
     auto* shown = static_cast<unsigned char*>(config.info.lo_file_name);
     std::copy_n(file.begin(), std::min(file.size(), std::size_t{LO_NAME_SIZE - 1}), shown);
     if (::ioctl(device.get(), LOOP_CONFIGURE, &config) == 0) return path;
-    // Somebody else may have taken the free one in between.
+    // Another process may have taken the free one in between.
     if (errno != EBUSY) return fail(system_error("attach", fmt::format("{} to {}", file, path)));
   }
   return fail(Code::volume_busy, fmt::format("no loop device stays free long enough to attach {}", file));
 }
 
-Result<void> detach_loop(const std::string& file, Duration patience) {
+Result<void> detach_loop(const std::string& file, Duration busy_timeout) {
   PAWL_TRY(const auto path, find_loop(file));
   if (!path) return {};
   struct stat status{};
   if (::stat(file.c_str(), &status) != 0) return fail(system_error("look at", file));
-  const int result = while_busy(patience, [&] { return release_loop(*path, status); });
+  const int result = while_busy(busy_timeout, [&] { return release_loop(*path, status); });
   if (result == 0) return {};
   return fail(system_error("detach", fmt::format("{} from {}", *path, file), result));
 }

@@ -12,16 +12,16 @@
 
 namespace pawl::images::pools {
 
-/// The device whose backing file this is, e.g. "/dev/loop3"; nothing where there is none.
+/// The device whose backing file this is, e.g. "/dev/loop3"; nullopt if absent.
 Result<std::optional<std::string>> find_loop(const std::string& file);
 
 /// Finds or attaches one; it stays when the process ends.
 Result<std::string> attach_loop(const std::string& file);
 
-/// Nothing where there is none. Error: `volume_busy` where the device is mounted or open.
-Result<void> detach_loop(const std::string& file, Duration patience);
+/// No-op if absent. Error: `volume_busy` if the device is mounted or open.
+Result<void> detach_loop(const std::string& file, Duration busy_timeout);
 
-/// Lets the device of this file know that the file has grown; nothing where there is none.
+/// Lets the device of this file know that the file has grown; no-op if absent.
 Result<void> resize_loop(const std::string& file);
 
 }  // namespace pawl::images::pools

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "images/backend/directory_backend.hpp"
 #include "images/backend/os.hpp"
-#include "images/backend/shelf.hpp"
 
 namespace pawl::images::pools {
 

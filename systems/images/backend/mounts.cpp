@@ -101,11 +101,11 @@ Result<void> mount_device(const std::string& device, const std::string& point, c
   return fail(system_error("mount", fmt::format("{} ({}) at {}", device, type, point)));
 }
 
-Result<void> unmount_device(const std::string& point, Duration patience) {
+Result<void> unmount_device(const std::string& point, Duration busy_timeout) {
   PAWL_TRY(const auto all, mounts());
   if (std::ranges::find(all, point, &Mounted::point) != all.end()) {
     const int result =
-        while_busy(patience, [&] { return ::umount2(point.c_str(), UMOUNT_NOFOLLOW) == 0 ? 0 : errno; });
+        while_busy(busy_timeout, [&] { return ::umount2(point.c_str(), UMOUNT_NOFOLLOW) == 0 ? 0 : errno; });
     if (result != 0 && result != EINVAL) {  // EINVAL: it has gone in between
       return fail(system_error("unmount", point, result));
     }

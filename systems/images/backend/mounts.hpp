@@ -32,7 +32,7 @@ Result<void> mount_device(const std::string& device, const std::string& point, c
                           const std::string& settings);
 
 /// Unmounts what is at `point`, never by force and never lazily, and removes the mount point; nothing where
-/// nothing is mounted. Error: `volume_busy` where somebody uses it for longer than `patience`.
-Result<void> unmount_device(const std::string& point, Duration patience);
+/// nothing is mounted. Error: `volume_busy` if it is in use for longer than `busy_timeout`.
+Result<void> unmount_device(const std::string& point, Duration busy_timeout);
 
 }  // namespace pawl::images::pools

@@ -219,8 +219,8 @@ Result<std::string> run_program(const std::vector<std::string>& arguments) {
                           std::string_view(text).substr(0, 1000)));
 }
 
-int while_busy(Duration patience, const std::function<int()>& attempt) {
-  const auto until = std::chrono::steady_clock::now() + patience;
+int while_busy(Duration busy_timeout, const std::function<int()>& attempt) {
+  const auto until = std::chrono::steady_clock::now() + busy_timeout;
   auto pause = std::chrono::milliseconds(1);
   while (true) {
     const int result = attempt();

@@ -25,7 +25,7 @@ PoolFile::PoolFile(Kind kind, const BackendOptions& options, Step step)
     : kind_(std::move(kind)),
       root_(options.root),
       bytes_(options.pool_bytes),
-      patience_(options.patience),
+      busy_timeout_(options.busy_timeout),
       step_(std::move(step)) {}
 
 Result<void> PoolFile::make() const {
@@ -53,9 +53,9 @@ Result<void> PoolFile::attach() {
 }
 
 Result<void> PoolFile::detach() {
-  PAWL_CHECK(unmount_device(point(), patience_));
+  PAWL_CHECK(unmount_device(point(), busy_timeout_));
   step_("unmount the pool");
-  PAWL_CHECK(detach_loop(file(), patience_));
+  PAWL_CHECK(detach_loop(file(), busy_timeout_));
   step_("detach the pool");
   return {};
 }

@@ -30,7 +30,7 @@ class PoolFile {
   Result<void> detach();
   Result<void> check_attached() const;
   Result<PoolUsage> usage() const;
-  /// The file and its device. Error: `invalid_argument` where it is larger already.
+  /// The file and its device. Error: `invalid_argument` if it is larger already.
   Result<void> grow(std::uint64_t bytes);
 
  private:
@@ -39,7 +39,7 @@ class PoolFile {
   const Kind kind_;
   const std::string root_;
   const std::uint64_t bytes_;
-  const Duration patience_;
+  const Duration busy_timeout_;
   Step step_;
 };
 

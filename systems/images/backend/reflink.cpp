@@ -11,12 +11,12 @@
 
 #include <vector>
 
+#include "images/backend/directory_backend.hpp"
 #include "images/backend/ext4.hpp"
 #include "images/backend/loop.hpp"
 #include "images/backend/mounts.hpp"
 #include "images/backend/os.hpp"
 #include "images/backend/pool_file.hpp"
-#include "images/backend/shelf.hpp"
 #include "images/backend/tree.hpp"
 
 namespace pawl::images::pools {
@@ -56,7 +56,7 @@ class ReflinkContent final : public Content {
  public:
   ReflinkContent(const BackendOptions& options, Step step)
       : root_(options.root),
-        patience_(options.patience),
+        busy_timeout_(options.busy_timeout),
         step_(step),
         pool_({.type = "xfs", .make_program = {"mkfs.xfs", "-q", "-f", "-m", "reflink=1"}}, options,
               std::move(step)) {}
@@ -106,7 +106,7 @@ class ReflinkContent final : public Content {
 
   Result<void> erase(const std::string& place) override {
     // A crash may have left the device attached after the volume had its other name.
-    PAWL_CHECK(detach_loop(image_in(place), patience_));
+    PAWL_CHECK(detach_loop(image_in(place), busy_timeout_));
     return remove_tree(place);
   }
 
@@ -124,7 +124,7 @@ class ReflinkContent final : public Content {
   }
 
   Result<void> deactivate(const std::string& place, const VolumeRecord& /*record*/) override {
-    PAWL_CHECK(detach_loop(image_in(place), patience_));
+    PAWL_CHECK(detach_loop(image_in(place), busy_timeout_));
     step_("detach");
     return {};
   }
@@ -145,7 +145,7 @@ class ReflinkContent final : public Content {
   }
 
   Result<void> unmount(const std::string& /*place*/, const VolumeRecord& record) override {
-    PAWL_CHECK(unmount_device(point(record.id), patience_));
+    PAWL_CHECK(unmount_device(point(record.id), busy_timeout_));
     step_("unmount");
     return {};
   }
@@ -169,7 +169,7 @@ class ReflinkContent final : public Content {
   }
 
   const std::string root_;
-  const Duration patience_;
+  const Duration busy_timeout_;
   Step step_;
   PoolFile pool_;
 };
@@ -177,7 +177,8 @@ class ReflinkContent final : public Content {
 }  // namespace
 
 std::unique_ptr<Backend> make_reflink_backend(const BackendOptions& options, const Step& step) {
-  return std::make_unique<Shelf>(std::make_unique<ReflinkContent>(options, step), options.log, step);
+  return std::make_unique<DirectoryBackend>(std::make_unique<ReflinkContent>(options, step), options.log,
+                                            step);
 }
 
 }  // namespace pawl::images::pools

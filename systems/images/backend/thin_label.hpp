@@ -27,7 +27,7 @@ struct ThinLabel {
 /// What the beginning of a volume shows.
 struct ThinFace {
   std::optional<ThinLabel> label{};
-  std::string ext4_marker{};  ///< the UUID of a file system; empty where there is none
+  std::string ext4_marker{};  ///< the UUID of a file system; empty if there is none
   bool blank = false;         ///< nothing but zeros
 };
 

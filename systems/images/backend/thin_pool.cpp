@@ -75,7 +75,7 @@ ThinPool::ThinPool(const BackendOptions& options, Step step)
       given_data_(options.data_device),
       given_metadata_(options.metadata_device),
       bytes_(options.pool_bytes / kThinBlockBytes * kThinBlockBytes),
-      patience_(options.patience),
+      busy_timeout_(options.busy_timeout),
       step_(std::move(step)),
       data_(options.data_device),
       metadata_(options.metadata_device) {}
@@ -184,7 +184,7 @@ Result<void> ThinPool::attach(const DeviceMapper& mapper) {
     return {};
   }
   // An interrupted call has left it without a live table; it may hold the metadata open already.
-  if (there) PAWL_CHECK(mapper.remove(name_, patience_));
+  if (there) PAWL_CHECK(mapper.remove(name_, busy_timeout_));
   PAWL_TRY(const bool made, prepare());
   if (made) PAWL_CHECK(check_metadata());
   PAWL_CHECK(mapper.create(name_, uuid()));
@@ -202,12 +202,12 @@ Result<void> ThinPool::attach(const DeviceMapper& mapper) {
 
 Result<void> ThinPool::detach(const DeviceMapper& mapper) {
   PAWL_TRY(const auto there, mapper.info(name_));
-  if (there && there->uuid == uuid()) PAWL_CHECK(mapper.remove(name_, patience_));
+  if (there && there->uuid == uuid()) PAWL_CHECK(mapper.remove(name_, busy_timeout_));
   step_("remove the pool");
   if (!owns_files()) return {};
-  PAWL_CHECK(detach_loop(data_file(), patience_));
+  PAWL_CHECK(detach_loop(data_file(), busy_timeout_));
   step_("detach the data");
-  return detach_loop(metadata_file(), patience_);
+  return detach_loop(metadata_file(), busy_timeout_);
 }
 
 Result<void> ThinPool::extend(const DeviceMapper& mapper, std::uint64_t bytes) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The pool device of dm-thin: made once, taken up again after every restart, asked for what is in it.
+/// The pool device of dm-thin: made once, attached again after every restart, queried for its content.
 
 #include <cstdint>
 #include <optional>
@@ -26,7 +26,7 @@ struct ThinStatus {
   std::uint64_t data_blocks = 0;
 };
 
-/// Reads a status line. Error: `volume_failed` where it is none.
+/// Reads a status line. Error: `volume_failed` if it is none.
 Result<ThinStatus> parse_thin_status(std::string_view line);
 
 inline constexpr std::uint64_t kThinBlockBytes = std::uint64_t{128} << 10U;
@@ -72,7 +72,7 @@ class ThinPool {
   const std::string given_data_;
   const std::string given_metadata_;
   const std::uint64_t bytes_;
-  const Duration patience_;
+  const Duration busy_timeout_;
   Step step_;
   std::string data_;  ///< devices
   std::string metadata_;

@@ -46,9 +46,9 @@ Result<std::optional<ThinDevice>> ThinVolumes::device(const DeviceMapper& mapper
 Result<void> ThinVolumes::tidy(const DeviceMapper& mapper) const {
   PAWL_TRY(const auto all, devices(mapper));
   for (const auto& device : all) {
-    // Without a table, or only for the time of a call that has ended: nobody can be using it.
+    // Without a table, or only for the time of a call that has ended: it cannot be in use.
     if (device.marker.empty() || !device.info.live) {
-      PAWL_CHECK(mapper.remove(device.info.name, patience_));
+      PAWL_CHECK(mapper.remove(device.info.name, busy_timeout_));
     } else if (device.info.suspended) {
       PAWL_CHECK(mapper.resume(device.info.name));
     }
@@ -60,7 +60,7 @@ Result<void> ThinVolumes::with_device(const DeviceMapper& mapper, std::uint32_t 
                                       bool read_only,
                                       const std::function<Result<void>(const std::string&)>& use) const {
   const auto name = fmt::format("{}-passing-{}", name_, id);
-  PAWL_CHECK(mapper.remove(name, patience_));
+  PAWL_CHECK(mapper.remove(name, busy_timeout_));
   PAWL_TRY(const auto target, pool_.thin(mapper, id, bytes, read_only));
   PAWL_CHECK(mapper.create(name, fmt::format("PAWL-{}-{}-{}", name_, id, kPassing)));
   step_("create a passing device");
@@ -74,7 +74,7 @@ Result<void> ThinVolumes::with_device(const DeviceMapper& mapper, std::uint32_t 
     PAWL_TRY(const auto node, device_node(*info));
     return use(node);
   }();
-  const auto removed = mapper.remove(name, patience_);
+  const auto removed = mapper.remove(name, busy_timeout_);
   step_("remove a passing device");
   return used ? removed : used;
 }
@@ -95,7 +95,7 @@ Result<std::string> ThinVolumes::activate(const DeviceMapper& mapper, const Volu
   // A device whose table is missing is what an interrupted call has left.
   if (there && there->info.live && there->info.suspended) PAWL_CHECK(mapper.resume(there->info.name));
   if (there && there->info.live) return named_node(there->info);
-  if (there) PAWL_CHECK(mapper.remove(there->info.name, patience_));
+  if (there) PAWL_CHECK(mapper.remove(there->info.name, busy_timeout_));
   PAWL_TRY(const auto target, pool_.thin(mapper, volume.id, volume.bytes, false));
   auto created = mapper.create(volume.name, fmt::format("PAWL-{}-{}-{}", name_, volume.id, volume.marker));
   if (!created && created.error().code() == Code::volume_busy) {
@@ -106,7 +106,7 @@ Result<std::string> ThinVolumes::activate(const DeviceMapper& mapper, const Volu
   step_("create the device");
   auto loaded = mapper.load(volume.name, target);
   if (!loaded) {
-    PAWL_CHECK(mapper.remove(volume.name, patience_));
+    PAWL_CHECK(mapper.remove(volume.name, busy_timeout_));
     return fail(std::move(loaded).error());
   }
   step_("load the device");
@@ -119,7 +119,7 @@ Result<std::string> ThinVolumes::activate(const DeviceMapper& mapper, const Volu
 
 Result<void> ThinVolumes::deactivate(const DeviceMapper& mapper, std::uint32_t id) const {
   PAWL_TRY(const auto there, device(mapper, id));
-  if (there) PAWL_CHECK(mapper.remove(there->info.name, patience_));
+  if (there) PAWL_CHECK(mapper.remove(there->info.name, busy_timeout_));
   step_("remove the device");
   return {};
 }

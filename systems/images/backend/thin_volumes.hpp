@@ -28,7 +28,7 @@ struct ThinDevice {
 class ThinVolumes {
  public:
   ThinVolumes(const BackendOptions& options, const Step& step)
-      : name_(options.pool), patience_(options.patience), step_(step), pool_(options, step) {}
+      : name_(options.pool), busy_timeout_(options.busy_timeout), step_(step), pool_(options, step) {}
 
   ThinPool& pool() { return pool_; }
 
@@ -39,7 +39,7 @@ class ThinVolumes {
   /// Resumes what was left suspended and removes what lived only during a call.
   Result<void> tidy(const DeviceMapper& mapper) const;
 
-  /// What the beginning of an inactive volume shows; nothing where there is no such volume.
+  /// What the beginning of an inactive volume shows; nullopt if absent.
   Result<std::optional<ThinFace>> look(const DeviceMapper& mapper, std::uint32_t id) const;
 
   /// Calls `use` with a device of the first `bytes` of an inactive volume. Error: `volume_missing`.
@@ -49,12 +49,12 @@ class ThinVolumes {
   /// Finds or makes the device; its path.
   Result<std::string> activate(const DeviceMapper& mapper, const Volume& volume) const;
   Result<void> deactivate(const DeviceMapper& mapper, std::uint32_t id) const;
-  /// From the pool; nothing where there is none.
+  /// From the pool; no-op if absent.
   Result<void> erase(const DeviceMapper& mapper, std::uint32_t id) const;
 
  private:
   const std::string name_;
-  const Duration patience_;
+  const Duration busy_timeout_;
   Step step_;
   ThinPool pool_;
 };

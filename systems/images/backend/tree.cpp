@@ -47,7 +47,7 @@ Result<std::uint64_t> bytes_in(int directory, const std::string& path, CountedFi
   for (const auto& name : names) {
     struct stat status{};
     if (::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-      if (errno == ENOENT) continue;  // somebody uses the volume
+      if (errno == ENOENT) continue;  // the volume is in use
       return fail(system_error("look at", path + "/" + name));
     }
     const bool is_directory = S_ISDIR(status.st_mode);

@@ -12,11 +12,11 @@ namespace pawl::images::pools {
 
 /// Copies what is in the directory `from` into the directory `to`, which is there and empty: contents (shared
 /// where the file system can, holes kept), hard links among them, modes, times, extended attributes and
-/// links; owners and devices only with the privilege for them. Error: `volume_busy` where something is
+/// links; owners and devices only with the privilege for them. Error: `volume_busy` if something is
 /// mounted inside.
 Result<void> copy_tree(const std::string& from, const std::string& to);
 
-/// Removes a directory with everything in it; nothing where there is none. Error: `volume_busy` where
+/// Removes a directory with everything in it; no-op if absent. Error: `volume_busy` where
 /// something is mounted inside.
 Result<void> remove_tree(const std::string& path);
 

@@ -24,13 +24,13 @@ bool in_marker(char c, char shape) {
   return shape == '-' ? c == '-' : (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-mode_t mode_of(Spoilt spoilt) {
-  switch (spoilt) {
-    case Spoilt::no:
+mode_t mode_of(WriteFailure write_failure) {
+  switch (write_failure) {
+    case WriteFailure::none:
       return 0600;
-    case Spoilt::pool_full:
+    case WriteFailure::pool_full:
       return 0400;
-    case Spoilt::volume_failed:
+    case WriteFailure::volume_failed:
       return 0440;
   }
   return 0600;
@@ -88,27 +88,27 @@ Error taken_volume(const Volume& volume, std::string_view other_marker) {
           {{"volume", std::to_string(volume.id)}}};
 }
 
-Error spoilt_volume(const Volume& volume, Spoilt spoilt) {
-  const bool full = spoilt == Spoilt::pool_full;
+Error incomplete_volume(const Volume& volume, WriteFailure write_failure) {
+  const bool full = write_failure == WriteFailure::pool_full;
   return {full ? Code::pool_full : Code::volume_failed,
           fmt::format("not everything could be written into volume {} ({}){}; make it anew", volume.id,
                       volume.name, full ? " because the pool is full" : ""),
           {{"volume", std::to_string(volume.id)}}};
 }
 
-Result<void> note_spoilt(const std::string& file, Spoilt spoilt) {
+Result<void> record_write_failure(const std::string& file, WriteFailure write_failure) {
   PAWL_TRY(const auto opened, open_file(file, O_RDONLY));
-  if (::fchmod(opened.get(), mode_of(spoilt)) == 0 && ::fsync(opened.get()) == 0) return {};
+  if (::fchmod(opened.get(), mode_of(write_failure)) == 0 && ::fsync(opened.get()) == 0) return {};
   return fail(system_error("note in the mode of", file));
 }
 
-Spoilt noted_spoilt(const std::string& file) {
+WriteFailure recorded_write_failure(const std::string& file) {
   struct stat status{};
-  if (::stat(file.c_str(), &status) != 0) return Spoilt::no;
-  for (const auto spoilt : {Spoilt::pool_full, Spoilt::volume_failed}) {
-    if ((status.st_mode & 07777U) == mode_of(spoilt)) return spoilt;
+  if (::stat(file.c_str(), &status) != 0) return WriteFailure::none;
+  for (const auto write_failure : {WriteFailure::pool_full, WriteFailure::volume_failed}) {
+    if ((status.st_mode & 07777U) == mode_of(write_failure)) return write_failure;
   }
-  return Spoilt::no;
+  return WriteFailure::none;
 }
 
 VolumeLocks::Hold::Hold(VolumeLocks& locks, std::set<std::uint32_t> ids)

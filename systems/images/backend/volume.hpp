@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What all back ends say about a volume in the same words.
+/// Checks, errors and locks that all back ends share.
 
 #include <condition_variable>
 #include <cstdint>
@@ -25,17 +25,17 @@ Error missing_volume(const Volume& volume, std::string_view why);
 /// `volume_exists`.
 Error taken_volume(const Volume& volume, std::string_view other_marker);
 
-/// What becomes of a volume into which not everything could be written.
-enum class Spoilt : std::uint8_t { no, pool_full, volume_failed };
+/// Why a volume was not written completely.
+enum class WriteFailure : std::uint8_t { none, pool_full, volume_failed };
 
-/// Notes it in the mode of a file: that needs no space, of which there may be none left. Durable when it
+/// Recorded in the mode of a file, which needs no space: the pool may be full. Durable when it
 /// returns.
-Result<void> note_spoilt(const std::string& file, Spoilt spoilt);
-/// What was noted; `no` where there is no such file.
-Spoilt noted_spoilt(const std::string& file);
+Result<void> record_write_failure(const std::string& file, WriteFailure write_failure);
+/// What was recorded; `none` if there is no such file.
+WriteFailure recorded_write_failure(const std::string& file);
 
-/// The error of a volume that is spoilt.
-Error spoilt_volume(const Volume& volume, Spoilt spoilt);
+/// The error of a volume that was not written completely.
+Error incomplete_volume(const Volume& volume, WriteFailure write_failure);
 
 /// Gives each volume to one caller at a time; different volumes do not wait for each other. Thread-safe.
 class VolumeLocks {

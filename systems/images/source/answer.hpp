@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What comes back from an object store, read with suspicion: every byte of it is somebody else's.
+/// Parses what an object store answers. Every byte of it is untrusted.
 ///
 ///     AnswerHead head;
 ///     head.add("HTTP/1.1 206 Partial Content");

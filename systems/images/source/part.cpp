@@ -130,7 +130,7 @@ Result<Part> Part::open(std::string path, std::string_view object) {
   return part;
 }
 
-/// The lock is on the file, not on its name: whoever had it before may have renamed or removed it meanwhile.
+/// The lock is on the file, not on its name: its former holder may have renamed or removed it meanwhile.
 Result<void> Part::lock() {
   while (true) {
     file_ = Descriptor(::open(part_path().c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -218,7 +218,7 @@ Result<void> Part::flush() {
   buffer_.clear();
   buffer_.reserve(kBuffer);
   if (auto written = write_all(file_.get(), bytes, written_, part_path()); !written) {
-    resumable_ = false;  // nobody knows how much of it is there
+    resumable_ = false;  // how much of it is there is unknown
     return written;
   }
   written_ += bytes.size();

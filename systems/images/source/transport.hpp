@@ -31,7 +31,7 @@ struct HttpCall {
   OnBody on_body{};
 };
 
-/// Errors: `source_failed` where no whole answer came, `cancelled`, and what `on_body` returned. Thread-safe.
+/// Errors: `source_failed` if no whole answer came, `cancelled`, and what `on_body` returned. Thread-safe.
 Result<AnswerHead> perform(const HttpCall& call, const std::stop_token& stop);
 
 }  // namespace pawl::images::s3

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What the steps of the flows work with: the sources, the back end, the directory of archives, the rules.
+/// What all flows of images use: sources, back end, directory of archives, limits and policy.
 ///
-///     Workshop shop(options);
-///     PAWL_CHECK(shop.open());
-///     PAWL_TRY(const auto fetched, shop.source(name).fetch(name, shop.archive_of(image), …));
+///     ImageServices services(options);
+///     PAWL_CHECK(services.open());
+///     PAWL_TRY(const auto fetched, services.source(name).fetch(name, services.archive_of(image), …));
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -62,14 +64,25 @@ Result<void> check_volume_size(std::int64_t bytes);
 /// Whether the key names a file: "file:///srv/images/alpine.tar".
 bool is_file(std::string_view key);
 
-/// Thread-safe once it is open.
-class Workshop {
- public:
-  explicit Workshop(ImagesOptions options);
-  /// For tests: with these in place of those that the options name.
-  Workshop(ImagesOptions options, std::unique_ptr<Source> objects, std::unique_ptr<Backend> backend);
+/// What the first step of each flow counts separately: errors of the tables, and those of files and the pool.
+enum class ErrorClass : std::uint8_t { tables, storage };
 
-  /// Makes the directories. Errors: `config_invalid` where others can change them (`make_safe_directory`),
+enum class PoolState : std::uint8_t {
+  not_attached,   ///< not needed yet
+  attach_failed,  ///< tried again by the next run that needs it
+  attached,
+  detaching,  ///< no run gets it any more
+  detached,   ///< on request, until it is set up again
+};
+
+/// Thread-safe once it is open.
+class ImageServices {
+ public:
+  explicit ImageServices(ImagesOptions options);
+  /// For tests: replaces the source and the back end that the options name.
+  ImageServices(ImagesOptions options, std::unique_ptr<Source> objects, std::unique_ptr<Backend> backend);
+
+  /// Makes the directories. Errors: `config_invalid` if others can change them (`make_safe_directory`),
   /// `invalid_argument`, `volume_failed`.
   Result<void> open();
 
@@ -80,37 +93,46 @@ class Workshop {
   Result<ObjectName> object(std::string_view bucket, std::string_view key) const;
   Source& source(const ObjectName& name) const { return name.bucket.empty() ? *files_ : *objects_; }
   Backend& backend() const { return *backend_; }
-  /// The back end with its pool in use.
+  /// The back end with its pool attached, which it attaches if need be.
   Result<Backend*> pool();
-  /// The same, and makes or takes up the pool also where that was done before: somebody may have taken it
-  /// away since.
+  /// The same for readers, which change nothing. Error: `backend_unavailable` if the pool is not attached,
+  /// with the reason.
+  Result<Backend*> attached_pool() const;
+  PoolState pool_state() const;
+  /// Attaches the pool, also if it is attached already: its devices may be gone since.
   Result<Backend*> attach_pool();
-  /// Gives the pool's devices back, after which `pool` fails until `attach_pool` or the next start. Error:
-  /// `volume_busy` where something is mounted, and those of `Backend::detach`.
-  Result<void> detach_pool();
-  bool is_detached() const;
-  /// That a request means this pool: it names none, or this one. Error: `invalid_argument`.
+  /// Gives the pool's devices back, after which `pool` fails until `attach_pool` or the next start.
+  /// `check_unused` is called when `pool` fails already, so that no new run uses the pool meanwhile; if it
+  /// fails, the pool stays as it was. Errors: those of `check_unused`; `volume_busy` if something is mounted;
+  /// those of `Backend::detach`.
+  Result<void> detach_pool(const std::function<Result<void>()>& check_unused);
+  /// `pool_name` is empty or that of the configured pool. Error: `invalid_argument`.
   Result<void> check_pool_name(std::string_view pool_name) const;
 
   std::string archive_of(std::string_view image_id) const;
   std::string archives() const;
   ArchiveOptions archive_options(std::stop_token stop) const;
 
-  /// An id that no volume has or is about to have. Error: `pool_full` where all have been used.
-  Result<std::uint32_t> take_volume_id(const Query& query);
+  /// An id that no volume has or is about to have. Error: `pool_full` if all have been used.
+  Result<std::uint32_t> allocate_volume_id(const Query& query);
 
-  /// The checksum of a file, which is remembered until somebody touches the file. It gets a time of its own
+  /// The checksum of a file, which is cached until the file changes. The file gets a time of its own
   /// to know that by. Errors: those of `sha256_of_file`.
   Result<std::string> checksum_of(const std::string& path, const std::stop_token& stop);
-  /// Whether this process has found that the file has this checksum, and nobody has touched it since.
-  bool is_known(const std::string& path, std::string_view sha256) const;
+  /// Whether this process has found that the file has this checksum, and the file has not changed since.
+  bool has_checksum(const std::string& path, std::string_view sha256) const;
 
-  /// Which runs have used up their time, as long as this process lives.
-  void note_overdue(const std::string& run);
+  /// Runs whose unpacking has timed out; kept in memory.
+  void mark_overdue(const std::string& run);
   bool is_overdue(const std::string& run) const;
   void forget_overdue(const std::string& run);
 
-  /// Somebody should look at this. An error without a violation of its own is reported by its code.
+  /// Counts an error of a run's first step, and says how many of its class there were since the counts were
+  /// forgotten.
+  std::uint32_t count_error(const std::string& run, ErrorClass error_class);
+  void forget_errors(const std::string& run);
+
+  /// Logs a security violation. An error without a violation of its own is reported by its code.
   void report_violation(std::string_view image_id, std::string_view key, const Error& error) const;
 
  private:
@@ -118,19 +140,21 @@ class Workshop {
   std::unique_ptr<Source> objects_;
   std::unique_ptr<Source> files_;
   std::unique_ptr<Backend> backend_;
+  std::mutex changing_pool_;  ///< one attaches or detaches at a time; taken before `mutex_`
   mutable std::mutex mutex_;
-  bool attached_ = false;
-  bool detached_ = false;  ///< by somebody who wants it to stay so
+  PoolState pool_state_ = PoolState::not_attached;
+  std::optional<Error> attach_error_{};  ///< if attaching failed
   std::uint32_t last_id_ = 0;
   std::set<std::string> overdue_;
-  struct Known {
+  std::map<std::string, std::map<ErrorClass, std::uint32_t>> errors_;  // by run
+  struct CachedChecksum {
     std::string stamp;
     std::string sha256;
   };
-  std::map<std::string, Known> known_;  // by path
+  std::map<std::string, CachedChecksum> checksums_;  // by path
 };
 
-/// The bytes in `path`. Errors: `source_missing` where it is not there, `store_io`, `cancelled`.
+/// The bytes in `path`. Errors: `source_missing` if it is not there, `store_io`, `cancelled`.
 Result<std::string> sha256_of_file(const std::string& path, const std::stop_token& stop);
 
 /// A random version 4 UUID.

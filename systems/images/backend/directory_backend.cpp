@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "images/backend/shelf.hpp"
+#include "images/backend/directory_backend.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -16,13 +16,13 @@ namespace {
 constexpr std::string_view kMaking = ".making";
 constexpr std::string_view kRemoving = ".removing";
 
-struct ShelfName {
+struct DirectoryName {
   std::uint32_t id = 0;
   std::string_view suffix;
 };
 
-std::optional<ShelfName> parse_shelf_name(std::string_view name) {
-  ShelfName parsed;
+std::optional<DirectoryName> parse_directory_name(std::string_view name) {
+  DirectoryName parsed;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), parsed.id);
   if (error != std::errc() || !check_volume_id(parsed.id)) return std::nullopt;
   parsed.suffix = name.substr(static_cast<std::size_t>(end - name.data()));
@@ -47,16 +47,16 @@ Result<std::optional<VolumeRecord>> read_record(const std::string& place) {
   if (!text) return std::nullopt;
   auto record = decode<VolumeRecord>(*text);
   if (!record) return std::nullopt;
-  if (record->spoilt == Spoilt::no) record->spoilt = noted_spoilt(file);
+  if (record->write_failure == WriteFailure::none) record->write_failure = recorded_write_failure(file);
   return *std::move(record);
 }
 
-std::string Shelf::place(std::uint32_t id, std::string_view suffix) const {
+std::string DirectoryBackend::place(std::uint32_t id, std::string_view suffix) const {
   return fmt::format("{}/{}{}", content_->volumes(), id, suffix);
 }
 
 /// The record of a volume that is there, whole and the one that is meant.
-Result<VolumeRecord> Shelf::whole(const Volume& volume) {
+Result<VolumeRecord> DirectoryBackend::whole(const Volume& volume) {
   PAWL_CHECK(check_volume(volume));
   PAWL_CHECK(content_->check_attached());
   const auto at = place(volume.id);
@@ -69,13 +69,13 @@ Result<VolumeRecord> Shelf::whole(const Volume& volume) {
   return *std::move(record);
 }
 
-Result<void> Shelf::attach() {
+Result<void> DirectoryBackend::attach() {
   const std::lock_guard lock(pool_);
   PAWL_CHECK(content_->attach());
   return make_directories(content_->volumes());
 }
 
-Result<void> Shelf::detach() {
+Result<void> DirectoryBackend::detach() {
   const std::lock_guard lock(pool_);
   if (!content_->check_attached()) return content_->detach();  // half attached, perhaps
   PAWL_TRY(const auto volumes, list());
@@ -93,24 +93,24 @@ Result<void> Shelf::detach() {
   return content_->detach();
 }
 
-Result<PoolUsage> Shelf::pool() {
+Result<PoolUsage> DirectoryBackend::pool() {
   PAWL_CHECK(content_->check_attached());
   return content_->pool();
 }
 
-Result<void> Shelf::extend(std::uint64_t bytes) {
+Result<void> DirectoryBackend::extend(std::uint64_t bytes) {
   const std::lock_guard lock(pool_);
   PAWL_CHECK(content_->check_attached());
   return content_->extend(bytes);
 }
 
 /// Clears what an interrupted call has left under this id. `taken`: the volume is there already.
-Result<Shelf::Room> Shelf::make_room(const Volume& volume) {
+Result<DirectoryBackend::Room> DirectoryBackend::make_room(const Volume& volume) {
   PAWL_CHECK(content_->check_attached());
   if (exists(place(volume.id))) {
     PAWL_TRY(const auto record, read_record(place(volume.id)));
     if (record && record->marker != volume.marker) return fail(taken_volume(volume, record->marker));
-    if (record && record->spoilt == Spoilt::no) return Room::taken;
+    if (record && record->write_failure == WriteFailure::none) return Room::taken;
     PAWL_CHECK(take_apart(volume.id));
   }
   if (exists(place(volume.id, kRemoving))) PAWL_CHECK(content_->erase(place(volume.id, kRemoving)));
@@ -126,7 +126,7 @@ Result<Shelf::Room> Shelf::make_room(const Volume& volume) {
 
 /// Makes it under its temporary name with `fill`, and gives it its name when all of it is durable.
 template <class Fill>
-Result<void> Shelf::make(const Volume& volume, Fill fill) {
+Result<void> DirectoryBackend::make(const Volume& volume, Fill fill) {
   const auto making = place(volume.id, kMaking);
   if (::mkdir(making.c_str(), 0700) != 0) return fail(system_error("make the directory", making));
   step_("mkdir");
@@ -147,7 +147,7 @@ Result<void> Shelf::make(const Volume& volume, Fill fill) {
   return {};
 }
 
-Result<void> Shelf::create(const Volume& volume) {
+Result<void> DirectoryBackend::create(const Volume& volume) {
   PAWL_CHECK(check_volume(volume));
   const VolumeLocks::Hold hold(locks_, {volume.id});
   PAWL_TRY(const auto room, make_room(volume));
@@ -155,13 +155,14 @@ Result<void> Shelf::create(const Volume& volume) {
   return make(volume, [&](const std::string& making) { return content_->make(making, volume); });
 }
 
-Result<void> Shelf::snapshot(const Volume& origin, const Volume& copy) {
+Result<void> DirectoryBackend::snapshot(const Volume& origin, const Volume& copy) {
   PAWL_CHECK(check_copy(origin, copy));
   const VolumeLocks::Hold hold(locks_, {origin.id, copy.id});
   PAWL_TRY(const auto room, make_room(copy));
   if (room == Room::taken) return {};
   PAWL_TRY(const auto record, whole(origin));
-  if (record.spoilt != Spoilt::no) return fail(missing_volume(origin, "is spoilt: a write to it failed"));
+  if (record.write_failure != WriteFailure::none)
+    return fail(missing_volume(origin, "is incomplete: a write to it failed"));
   PAWL_TRY(const auto state, content_->state(place(origin.id), record));
   if (state.mounted) {
     return fail(Code::volume_busy, fmt::format("volume {} ({}) is mounted; unmount it before a snapshot",
@@ -171,40 +172,44 @@ Result<void> Shelf::snapshot(const Volume& origin, const Volume& copy) {
               [&](const std::string& making) { return content_->copy(place(origin.id), making, copy); });
 }
 
-Result<std::string> Shelf::mount(const Volume& volume) {
+Result<std::string> DirectoryBackend::mount(const Volume& volume) {
   const VolumeLocks::Hold hold(locks_, {volume.id});
   PAWL_TRY(const auto record, whole(volume));
-  if (record.spoilt != Spoilt::no) return fail(missing_volume(volume, "is spoilt: a write to it failed"));
+  if (record.write_failure != WriteFailure::none)
+    return fail(missing_volume(volume, "is incomplete: a write to it failed"));
   return content_->mount(place(volume.id), record);
 }
 
-Result<void> Shelf::unmount(const Volume& volume) {
+Result<void> DirectoryBackend::unmount(const Volume& volume) {
   const VolumeLocks::Hold hold(locks_, {volume.id});
   PAWL_TRY(auto record, whole(volume));
   const auto at = place(volume.id);
   if (auto flushed = content_->flush(at, record); !flushed) {
     // Written down before it is unmounted: a repeat must not find it unmounted and call it good.
-    record.spoilt = flushed.error().code() == Code::pool_full ? Spoilt::pool_full : Spoilt::volume_failed;
+    record.write_failure =
+        flushed.error().code() == Code::pool_full ? WriteFailure::pool_full : WriteFailure::volume_failed;
     log_.error("not everything could be written into a volume",
                {{"volume", volume.id}, {"error", flushed.error().to_string()}});
-    PAWL_CHECK(note_spoilt(at + "/volume.json", record.spoilt));
-    step_("note that it is spoilt");
+    PAWL_CHECK(record_write_failure(at + "/volume.json", record.write_failure));
+    step_("record write failure");
   }
   step_("flush");
   PAWL_CHECK(content_->unmount(at, record));
   PAWL_CHECK(content_->deactivate(at, record));
-  if (record.spoilt != Spoilt::no) return fail(spoilt_volume(volume, record.spoilt));
+  if (record.write_failure != WriteFailure::none)
+    return fail(incomplete_volume(volume, record.write_failure));
   return {};
 }
 
-Result<std::string> Shelf::activate(const Volume& volume) {
+Result<std::string> DirectoryBackend::activate(const Volume& volume) {
   const VolumeLocks::Hold hold(locks_, {volume.id});
   PAWL_TRY(const auto record, whole(volume));
-  if (record.spoilt != Spoilt::no) return fail(missing_volume(volume, "is spoilt: a write to it failed"));
+  if (record.write_failure != WriteFailure::none)
+    return fail(missing_volume(volume, "is incomplete: a write to it failed"));
   return content_->activate(place(volume.id), record);
 }
 
-Result<void> Shelf::deactivate(const Volume& volume) {
+Result<void> DirectoryBackend::deactivate(const Volume& volume) {
   const VolumeLocks::Hold hold(locks_, {volume.id});
   auto record = whole(volume);
   if (!record && record.error().code() == Code::volume_missing) return {};
@@ -216,7 +221,7 @@ Result<void> Shelf::deactivate(const Volume& volume) {
 }
 
 /// Unmounts, deactivates and erases what is called <id>.
-Result<void> Shelf::take_apart(std::uint32_t id) {
+Result<void> DirectoryBackend::take_apart(std::uint32_t id) {
   const auto at = place(id);
   PAWL_TRY(auto record, read_record(at));
   if (!record) record = VolumeRecord{.id = id};
@@ -229,7 +234,7 @@ Result<void> Shelf::take_apart(std::uint32_t id) {
   return content_->erase(place(id, kRemoving));
 }
 
-Result<void> Shelf::remove(std::uint32_t id) {
+Result<void> DirectoryBackend::remove(std::uint32_t id) {
   PAWL_CHECK(check_volume_id(id));
   const VolumeLocks::Hold hold(locks_, {id});
   PAWL_CHECK(content_->check_attached());
@@ -240,7 +245,7 @@ Result<void> Shelf::remove(std::uint32_t id) {
   return {};
 }
 
-Result<FoundVolume> Shelf::found(const std::string& name, std::uint32_t id) {
+Result<FoundVolume> DirectoryBackend::found(const std::string& name, std::uint32_t id) {
   const auto at = content_->volumes() + "/" + name;
   PAWL_TRY(const auto record, read_record(at));
   FoundVolume volume{.id = id, .complete = false};
@@ -248,7 +253,7 @@ Result<FoundVolume> Shelf::found(const std::string& name, std::uint32_t id) {
   volume.name = record->name;
   volume.marker = record->marker;
   if (name.contains('.')) return volume;
-  volume.complete = record->spoilt == Spoilt::no;
+  volume.complete = record->write_failure == WriteFailure::none;
   PAWL_TRY(const auto state, content_->state(at, *record));
   volume.active = state.active;
   volume.mounted = state.mounted;
@@ -256,7 +261,7 @@ Result<FoundVolume> Shelf::found(const std::string& name, std::uint32_t id) {
   return volume;
 }
 
-Result<std::optional<FoundVolume>> Shelf::find(const Volume& volume) {
+Result<std::optional<FoundVolume>> DirectoryBackend::find(const Volume& volume) {
   PAWL_CHECK(check_volume(volume));
   const VolumeLocks::Hold hold(locks_, {volume.id});
   PAWL_CHECK(content_->check_attached());
@@ -269,12 +274,12 @@ Result<std::optional<FoundVolume>> Shelf::find(const Volume& volume) {
   return std::nullopt;
 }
 
-Result<std::vector<FoundVolume>> Shelf::list() {
+Result<std::vector<FoundVolume>> DirectoryBackend::list() {
   PAWL_CHECK(content_->check_attached());
   PAWL_TRY(const auto names, names_in(content_->volumes()));
   std::vector<FoundVolume> volumes;
   for (const auto& name : names) {
-    const auto parsed = parse_shelf_name(name);
+    const auto parsed = parse_directory_name(name);
     if (!parsed) continue;
     PAWL_TRY(auto volume, found(name, parsed->id));
     // Removed while it was looked at, or reported already by another name.
@@ -289,12 +294,12 @@ Result<std::vector<FoundVolume>> Shelf::list() {
   return volumes;
 }
 
-Result<std::vector<VolumeUsage>> Shelf::usage() {
+Result<std::vector<VolumeUsage>> DirectoryBackend::usage() {
   PAWL_CHECK(content_->check_attached());
   PAWL_TRY(const auto names, names_in(content_->volumes()));
   std::vector<VolumeUsage> used;
   for (const auto& name : names) {
-    const auto parsed = parse_shelf_name(name);
+    const auto parsed = parse_directory_name(name);
     if (!parsed || !parsed->suffix.empty()) continue;
     const VolumeLocks::Hold hold(locks_, {parsed->id});
     PAWL_TRY(const auto record, read_record(place(parsed->id)));

@@ -4,7 +4,7 @@
 /// The back ends whose volumes lie in directories: <volumes>/<id>/ with volume.json and what the volume is.
 ///
 /// A volume is made in <id>.making and renamed when it is complete and durable, and it is renamed to
-/// <id>.removing before it is taken apart. So what is called <id> is whole, and what has another name is what
+/// <id>.removing before it is deleted. So <id> is always complete, and what has another name is what
 /// an interrupted call has left: `list` reports it, the next call on this id clears it.
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace pawl::images::pools {
 
-/// What volume.json holds.
+/// The content of volume.json.
 struct VolumeRecord {
   std::uint32_t id = 0;
   std::string name;
@@ -28,14 +28,14 @@ struct VolumeRecord {
   std::string marker;
   bool active = false;  ///< of kinds where the kernel does not know it
   bool mounted = false;
-  Spoilt spoilt = Spoilt::no;
+  WriteFailure write_failure = WriteFailure::none;
 };
 
 Result<void> write_record(const std::string& place, const VolumeRecord& record);
-/// Nothing where there is none or where it is not readable as one.
+/// Nullopt if it is absent or not readable as a record.
 Result<std::optional<VolumeRecord>> read_record(const std::string& place);
 
-/// What the volumes of one kind are made of. `place` is the directory of one volume.
+/// How the volumes of one kind are stored. `place` is the directory of one volume.
 class Content {
  public:
   struct State {
@@ -52,7 +52,7 @@ class Content {
   virtual std::string_view name() const = 0;
   virtual Result<void> attach() = 0;
   virtual Result<void> detach() = 0;
-  /// That the pool is there. Error: `backend_unavailable`.
+  /// Checks that the pool is attached. Error: `backend_unavailable`.
   virtual Result<void> check_attached() = 0;
   virtual Result<PoolUsage> pool() = 0;
   virtual Result<void> extend(std::uint64_t bytes) = 0;
@@ -60,7 +60,7 @@ class Content {
 
   virtual Result<void> make(const std::string& place, const Volume& volume) = 0;
   virtual Result<void> copy(const std::string& from, const std::string& place, const Volume& copy) = 0;
-  /// Takes it out of use before it is erased.
+  /// Unmounts and deactivates it before it is erased.
   virtual Result<void> release(const std::string& place, const VolumeRecord& record) {
     PAWL_CHECK(unmount(place, record));
     return deactivate(place, record);
@@ -79,9 +79,9 @@ class Content {
 };
 
 /// Thread-safe.
-class Shelf final : public Backend {
+class DirectoryBackend final : public Backend {
  public:
-  Shelf(std::unique_ptr<Content> content, Logger log, Step step)
+  DirectoryBackend(std::unique_ptr<Content> content, Logger log, Step step)
       : content_(std::move(content)), log_(std::move(log)), step_(std::move(step)) {}
 
   std::string_view name() const override { return content_->name(); }

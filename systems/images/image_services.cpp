@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "images/workshop.hpp"
+#include "images/image_services.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,6 +14,7 @@
 #include <ctime>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "images/descriptor.hpp"
 #include "images/directories.hpp"
@@ -24,6 +25,7 @@ namespace pawl::images {
 namespace {
 
 constexpr std::string_view kFileScheme = "file://";
+constexpr std::size_t kMostCountedRuns = 10'000;
 
 }  // namespace
 
@@ -41,18 +43,19 @@ Result<void> check_volume_size(std::int64_t bytes) {
 
 bool is_file(std::string_view key) { return key.starts_with(kFileScheme); }
 
-Workshop::Workshop(ImagesOptions options) : options_(std::move(options)) {
+ImageServices::ImageServices(ImagesOptions options) : options_(std::move(options)) {
   if (options_.backend.root.empty()) options_.backend.root = options_.directory + "/pool";
   options_.backend.log = options_.log;
 }
 
-Workshop::Workshop(ImagesOptions options, std::unique_ptr<Source> objects, std::unique_ptr<Backend> backend)
-    : Workshop(std::move(options)) {
+ImageServices::ImageServices(ImagesOptions options, std::unique_ptr<Source> objects,
+                             std::unique_ptr<Backend> backend)
+    : ImageServices(std::move(options)) {
   objects_ = std::move(objects);
   backend_ = std::move(backend);
 }
 
-Result<void> Workshop::open() {
+Result<void> ImageServices::open() {
   // Before anything is made of what lies there.
   PAWL_CHECK(make_safe_directory(options_.directory));
   if (!objects_) {
@@ -66,7 +69,7 @@ Result<void> Workshop::open() {
   return make_safe_directory(options_.backend.root);
 }
 
-Result<ObjectName> Workshop::object(std::string_view bucket, std::string_view key) const {
+Result<ObjectName> ImageServices::object(std::string_view bucket, std::string_view key) const {
   if (is_file(key)) {
     if (!bucket.empty()) {
       return fail(Code::invalid_argument, fmt::format("\"{}\" is a file; a file has no bucket", key));
@@ -82,57 +85,86 @@ Result<ObjectName> Workshop::object(std::string_view bucket, std::string_view ke
   return ObjectName{std::move(used), std::string(key)};
 }
 
-Result<Backend*> Workshop::pool() {
+namespace {
+
+std::unexpected<Error> refuse_pool(PoolState state) {
+  const auto* why =
+      state == PoolState::detaching ? "the pool is being detached"
+      : state == PoolState::detached
+          ? "the pool was detached; `pawl images setup-pool` attaches it again"
+          : "the pool is not attached yet; the first image or `pawl images setup-pool` attaches it";
+  return fail(Code::backend_unavailable, why);
+}
+
+}  // namespace
+
+Result<Backend*> ImageServices::pool() {
   {
     const std::lock_guard lock(mutex_);
-    if (attached_) return backend_.get();
-    if (detached_) {
-      return fail(Code::backend_unavailable,
-                  "the pool was detached; `pawl images setup-pool` takes it up again");
-    }
+    if (pool_state_ == PoolState::attached) return backend_.get();
+    if (pool_state_ == PoolState::detaching || pool_state_ == PoolState::detached)
+      return refuse_pool(pool_state_);
   }
   return attach_pool();
 }
 
-Result<Backend*> Workshop::attach_pool() {
+Result<Backend*> ImageServices::attached_pool() const {
   const std::lock_guard lock(mutex_);
-  PAWL_CHECK(backend_->attach());
-  attached_ = true;
-  detached_ = false;
-  return backend_.get();
+  if (pool_state_ == PoolState::attached) return backend_.get();
+  if (pool_state_ == PoolState::attach_failed && attach_error_) return fail(*attach_error_);
+  return refuse_pool(pool_state_);
 }
 
-Result<void> Workshop::detach_pool() {
+PoolState ImageServices::pool_state() const {
   const std::lock_guard lock(mutex_);
-  if (detached_) return {};
-  PAWL_CHECK(backend_->detach());
-  attached_ = false;
-  detached_ = true;
-  return {};
+  return pool_state_;
 }
 
-bool Workshop::is_detached() const {
+Result<Backend*> ImageServices::attach_pool() {
+  const std::lock_guard changing(changing_pool_);
+  const auto attached = backend_->attach();
   const std::lock_guard lock(mutex_);
-  return detached_;
+  if (attached) {
+    pool_state_ = PoolState::attached;
+    return backend_.get();
+  }
+  // A pool that is in use stays so.
+  if (pool_state_ == PoolState::not_attached) pool_state_ = PoolState::attach_failed;
+  attach_error_ = attached.error();
+  return fail(attached.error());
 }
 
-Result<void> Workshop::check_pool_name(std::string_view pool_name) const {
+Result<void> ImageServices::detach_pool(const std::function<Result<void>()>& check_unused) {
+  const std::lock_guard changing(changing_pool_);
+  const auto set_state = [this](PoolState state) {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(pool_state_, state);
+  };
+  if (pool_state() == PoolState::detached) return {};
+  const auto before = set_state(PoolState::detaching);
+  auto detached = check_unused();
+  if (detached) detached = backend_->detach();
+  set_state(detached ? PoolState::detached : before);
+  return detached;
+}
+
+Result<void> ImageServices::check_pool_name(std::string_view pool_name) const {
   if (pool_name.empty() || pool_name == options_.backend.pool) return {};
   return fail(Code::invalid_argument, fmt::format("there is no pool \"{}\"; images are unpacked into \"{}\"",
                                                   pool_name, options_.backend.pool));
 }
 
-std::string Workshop::archives() const { return options_.directory + "/archives"; }
+std::string ImageServices::archives() const { return options_.directory + "/archives"; }
 
-std::string Workshop::archive_of(std::string_view image_id) const {
+std::string ImageServices::archive_of(std::string_view image_id) const {
   return fmt::format("{}/{}.tar", archives(), image_id);
 }
 
-ArchiveOptions Workshop::archive_options(std::stop_token stop) const {
+ArchiveOptions ImageServices::archive_options(std::stop_token stop) const {
   return {.limits = options_.limits, .policy = options_.policy, .stop = std::move(stop)};
 }
 
-Result<std::uint32_t> Workshop::take_volume_id(const Query& query) {
+Result<std::uint32_t> ImageServices::allocate_volume_id(const Query& query) {
   const std::lock_guard lock(mutex_);
   PAWL_TRY(const auto highest, highest_volume(query));
   last_id_ = std::max(last_id_, highest);
@@ -151,22 +183,35 @@ Result<std::uint32_t> Workshop::take_volume_id(const Query& query) {
   return free;
 }
 
-void Workshop::note_overdue(const std::string& run) {
+void ImageServices::mark_overdue(const std::string& run) {
   const std::lock_guard lock(mutex_);
   overdue_.insert(run);
 }
 
-bool Workshop::is_overdue(const std::string& run) const {
+bool ImageServices::is_overdue(const std::string& run) const {
   const std::lock_guard lock(mutex_);
   return overdue_.contains(run);
 }
 
-void Workshop::forget_overdue(const std::string& run) {
+void ImageServices::forget_overdue(const std::string& run) {
   const std::lock_guard lock(mutex_);
   overdue_.erase(run);
 }
 
-void Workshop::report_violation(std::string_view image_id, std::string_view key, const Error& error) const {
+std::uint32_t ImageServices::count_error(const std::string& run, ErrorClass error_class) {
+  const std::lock_guard lock(mutex_);
+  // Runs that were cancelled between two attempts; their ULIDs are in the order of their begin.
+  while (errors_.size() >= kMostCountedRuns && !errors_.contains(run)) errors_.erase(errors_.begin());
+  return ++errors_[run][error_class];
+}
+
+void ImageServices::forget_errors(const std::string& run) {
+  const std::lock_guard lock(mutex_);
+  errors_.erase(run);
+}
+
+void ImageServices::report_violation(std::string_view image_id, std::string_view key,
+                                     const Error& error) const {
   const auto named = error.field("violation");
   const std::string violation(named.empty() ? name(error.code()) : named);
   log().error("security violation", {{"image_id", image_id},
@@ -178,7 +223,7 @@ void Workshop::report_violation(std::string_view image_id, std::string_view key,
 
 namespace {
 
-constexpr std::size_t kMostKnown = 1000;
+constexpr std::size_t kMaxCachedChecksums = 1000;
 
 /// What changes whenever the file does; empty where it is not there.
 std::string stamp_of(const std::string& path) {
@@ -197,21 +242,21 @@ bool mark(const std::string& path) {
 
 }  // namespace
 
-Result<std::string> Workshop::checksum_of(const std::string& path, const std::stop_token& stop) {
+Result<std::string> ImageServices::checksum_of(const std::string& path, const std::stop_token& stop) {
   const bool marked = mark(path);
   const auto before = stamp_of(path);
   PAWL_TRY(auto sha256, sha256_of_file(path, stop));
   const std::lock_guard lock(mutex_);
   if (!marked || stamp_of(path) != before) return sha256;
-  if (known_.size() >= kMostKnown) known_.clear();
-  known_.insert_or_assign(path, Known{before, sha256});
+  if (checksums_.size() >= kMaxCachedChecksums) checksums_.clear();
+  checksums_.insert_or_assign(path, CachedChecksum{before, sha256});
   return sha256;
 }
 
-bool Workshop::is_known(const std::string& path, std::string_view sha256) const {
+bool ImageServices::has_checksum(const std::string& path, std::string_view sha256) const {
   const std::lock_guard lock(mutex_);
-  const auto found = known_.find(path);
-  return found != known_.end() && found->second.sha256 == sha256 && found->second.stamp == stamp_of(path);
+  const auto found = checksums_.find(path);
+  return found != checksums_.end() && found->second.sha256 == sha256 && found->second.stamp == stamp_of(path);
 }
 
 Result<std::string> sha256_of_file(const std::string& path, const std::stop_token& stop) {

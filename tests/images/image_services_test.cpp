@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "images/workshop.hpp"
+#include "images/image_services.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -18,43 +18,44 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class WorkshopFile : public testing::Test {
+class ImageFile : public testing::Test {
  protected:
-  WorkshopFile() { write("as it was"); }
-  ~WorkshopFile() override { std::filesystem::remove(path_); }
+  ImageFile() { write("as it was"); }
+  ~ImageFile() override { std::filesystem::remove(path_); }
 
   void write(std::string_view content) const { std::ofstream(path_, std::ios::binary) << content; }
-  std::string checksum() { return shop_.checksum_of(path_, {}).value(); }
+  std::string checksum() { return services_.checksum_of(path_, {}).value(); }
 
   const std::string path_ =
-      (std::filesystem::temp_directory_path() / ("pawl-workshop-" + std::to_string(::getpid()))).string();
-  Workshop shop_{ImagesOptions{}};
+      (std::filesystem::temp_directory_path() / ("pawl-image-services-" + std::to_string(::getpid())))
+          .string();
+  ImageServices services_{ImagesOptions{}};
 };
 
-TEST_F(WorkshopFile, IsKnownByItsChecksumOnceItWasRead) {
-  EXPECT_FALSE(shop_.is_known(path_, sha256_of_file(path_, {}).value()));
+TEST_F(ImageFile, IsKnownByItsChecksumOnceItWasRead) {
+  EXPECT_FALSE(services_.has_checksum(path_, sha256_of_file(path_, {}).value()));
   const auto found = checksum();
   EXPECT_EQ(found, sha256_of_file(path_, {}).value());
-  EXPECT_TRUE(shop_.is_known(path_, found));
-  EXPECT_FALSE(shop_.is_known(path_, std::string(64, '0')));
+  EXPECT_TRUE(services_.has_checksum(path_, found));
+  EXPECT_FALSE(services_.has_checksum(path_, std::string(64, '0')));
 }
 
-TEST_F(WorkshopFile, IsNotKnownAnyMoreOnceItIsWrittenEvenInTheSameMoment) {
+TEST_F(ImageFile, IsNotKnownAnyMoreOnceItIsWrittenEvenInTheSameMoment) {
   for (int round = 0; round < 100; ++round) {
     const auto found = checksum();
-    ASSERT_TRUE(shop_.is_known(path_, found));
+    ASSERT_TRUE(services_.has_checksum(path_, found));
     write(round % 2 == 0 ? "otherwise" : "as it was");
-    EXPECT_FALSE(shop_.is_known(path_, found));
+    EXPECT_FALSE(services_.has_checksum(path_, found));
   }
 }
 
-TEST_F(WorkshopFile, IsNotKnownWhereAnotherHasTakenItsPlaceOrNone) {
+TEST_F(ImageFile, IsNotKnownWhereAnotherHasTakenItsPlaceOrNone) {
   const auto found = checksum();
   std::filesystem::copy_file(path_, path_ + ".new");
   std::filesystem::rename(path_ + ".new", path_);
-  EXPECT_FALSE(shop_.is_known(path_, found));
+  EXPECT_FALSE(services_.has_checksum(path_, found));
   std::filesystem::remove(path_);
-  EXPECT_FALSE(shop_.is_known(path_, found));
+  EXPECT_FALSE(services_.has_checksum(path_, found));
 }
 
 /// What `pawl images process` shows while its run goes through these answers.
@@ -138,7 +139,7 @@ class ImageDirectory : public testing::Test {
     ImagesOptions options;
     options.directory = directory.string();
     options.backend.root = pool.string();
-    return Workshop(options).open();
+    return ImageServices(options).open();
   }
   static void refused(const Result<void>& opened, const fs::path& what, std::string_view why) {
     ASSERT_FALSE(opened) << "it is taken";

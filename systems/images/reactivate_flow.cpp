@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// take-up-snapshots: after a restart of the machine nothing is active any more; what should be is made so
+// reactivate-snapshots: after a restart of the machine nothing is active any more; what should be is made so
 // again.
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 /// What becomes of one snapshot; empty where there was nothing to do. One that is gone or broken stays as it
 /// is: whoever processes or activates its image makes it anew, and the collection knows it.
-Result<std::string> take_up_one(Step& step, Backend& pool, const SnapshotRow& row) {
+Result<std::string> reactivate_one(Step& step, Backend& pool, const SnapshotRow& row) {
   PAWL_TRY(const auto found, pool.find(row.volume));
   if (found && found->active) {
     // By an attempt before this one, perhaps, which could not write down where it is.
@@ -19,7 +19,7 @@ Result<std::string> take_up_one(Step& step, Backend& pool, const SnapshotRow& ro
   }
   if (!is_sound(found, row.volume)) return fmt::format("left {}, which is gone or broken", row.volume.name);
   PAWL_TRY(const auto path, pool.activate(row.volume));
-  // Somebody may have deactivated it meanwhile, who did not see that it was made active again.
+  // A deactivation that ran meanwhile did not see that it was made active again.
   PAWL_TRY(const auto now, find_snapshot(query_of(step), row.volume.name));
   if (!now || now->volume.id != row.volume.id || !now->active) {
     PAWL_CHECK(pool.deactivate(row.volume));
@@ -29,25 +29,27 @@ Result<std::string> take_up_one(Step& step, Backend& pool, const SnapshotRow& ro
   return fmt::format("activated {} at {}", row.volume.name, path);
 }
 
-Outcome take_up(Workshop& shop, Step& step, const TakeUpRequest&, Deeds& deeds) {
-  PAWL_TRY(auto* pool, shop.pool());
+Outcome reactivate(ImageServices& services, Step& step, const ReactivateRequest&, ActionReport& report) {
+  PAWL_TRY(auto* pool, services.pool());
   PAWL_TRY(const auto rows, list_snapshots(query_of(step)));
-  deeds.deeds.clear();
+  report.actions.clear();
   std::optional<Error> trouble;
   for (const auto& row : rows) {
     if (!row.active) continue;
-    if (step.stop().stop_requested()) return Error(Code::cancelled, "stopped before all were taken up again");
-    // What somebody takes out of use stays out of it.
+    if (step.stop().stop_requested())
+      return Error(Code::cancelled, "stopped before all were activated again");
+    // A snapshot that is being deactivated or removed is left alone.
     if (!check_idle(step, row.image_id, {kRemove, kDeactivate})) continue;
-    const auto deed = take_up_one(step, *pool, row);
+    const auto action = reactivate_one(step, *pool, row);
     // One that fails keeps none of the others back.
-    if (!deed) {
-      trouble = deed.error();
-      shop.log().error("snapshot was not taken up again",
-                       {{"snapshot_name", row.volume.name}, {"error", deed.error().to_string()}});
-    } else if (!deed->empty()) {
-      deeds.deeds.push_back(*deed);
-      shop.log().info("took up a snapshot", {{"snapshot_name", row.volume.name}, {"deed", *deed}});
+    if (!action) {
+      trouble = action.error();
+      services.log().error("snapshot was not activated again",
+                           {{"snapshot_name", row.volume.name}, {"error", action.error().to_string()}});
+    } else if (!action->empty()) {
+      report.actions.push_back(*action);
+      services.log().info("activated a snapshot again",
+                          {{"snapshot_name", row.volume.name}, {"action", *action}});
     }
   }
   if (trouble) return *trouble;
@@ -56,11 +58,11 @@ Outcome take_up(Workshop& shop, Step& step, const TakeUpRequest&, Deeds& deeds) 
 
 }  // namespace
 
-Flow<TakeUpRequest, Deeds> take_up_flow(Workshop& shop) {
-  return flow<TakeUpRequest, Deeds>(std::string(kTakeUp))
-      .start("take-up",
-             [&shop](Step& step, const TakeUpRequest& request, Deeds& deeds) {
-               return take_up(shop, step, request, deeds);
+Flow<ReactivateRequest, ActionReport> reactivate_flow(ImageServices& services) {
+  return flow<ReactivateRequest, ActionReport>(std::string(kReactivate))
+      .start("reactivate",
+             [&services](Step& step, const ReactivateRequest& request, ActionReport& report) {
+               return reactivate(services, step, request, report);
              },
              {.retry = exponential(5, Jitter::equal)})
       .end();
