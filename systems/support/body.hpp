@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What the routes of systems read their requests with.
+/// Reads request bodies, for the routes of systems.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,8 +17,8 @@
 
 namespace pawl::systems {
 
-/// The body as this type; none is an empty object. Errors: those of `decode`; `unknown_name` for a field that
-/// is none of the known.
+/// Decodes the body; an empty body is an empty object. Errors: those of `decode`; `unknown_name` for a field
+/// that is not in `known`.
 template <class T>
 Result<T> read_body(const http::Request& request, std::initializer_list<std::string_view> known) {
   const std::string_view text = request.body.empty() ? std::string_view("{}") : request.body;

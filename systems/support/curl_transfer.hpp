@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// One transfer by libcurl that ends at once when it is asked to stop.
+/// A libcurl transfer that ends at once when stop is requested.
 ///
 ///     CurlTransfer transfer;
 ///     transfer.set(CURLOPT_URL, url.c_str());
 ///     transfer.add_header("Accept", "text/plain");
-///     const auto outcome = transfer.run(stop, [] { return 1000; });     // nothing: it was stopped
+///     const auto outcome = transfer.run(stop, [] { return 1000; });     // empty if stopped
 
 #include <curl/curl.h>
 #include <fmt/format.h>
@@ -43,15 +43,15 @@ class CurlTransfer {
     headers_.reset(longer);
   }
 
-  /// Until it has ended by itself, or was asked to stop: nothing then. `milliseconds_left` is asked before
-  /// each wait; at zero the transfer is out of time.
+  /// Runs until the transfer has ended or stop is requested (then the result is empty). Calls
+  /// `milliseconds_left` before each wait; zero is a timeout.
   template <class Left>
   std::optional<CURLcode> run(const std::stop_token& stop, Left milliseconds_left) {
     set(CURLOPT_HTTPHEADER, headers_.get());
     PAWL_ASSERT(curl_multi_add_handle(multi_.get(), easy_.get()) == CURLM_OK, "a new transfer can be added");
     std::optional<CURLcode> outcome;
     {
-      // Wakes the wait at once, from whatever thread the stop comes.
+      // Wakes the wait from any thread.
       const std::stop_callback wake(stop, [this] { curl_multi_wakeup(multi_.get()); });
       outcome = drive(stop, milliseconds_left);
     }
@@ -85,7 +85,7 @@ class CurlTransfer {
     }
   }
 
-  // The list outlives the transfer that uses it.
+  // The list must outlive the transfer.
   std::unique_ptr<curl_slist, FreeList> headers_;
   std::unique_ptr<CURLM, FreeMulti> multi_{curl_multi_init()};
   std::unique_ptr<CURL, FreeEasy> easy_{curl_easy_init()};

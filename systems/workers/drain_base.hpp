@@ -9,8 +9,8 @@
 
 namespace pawl::workers {
 
-/// How long each level of the tree is given to come to rest: what was set, and the time that its processes
-/// may take to end, of which so many are stopped at the same time.
+/// The time that each level of the tree gets to stop: the configured base plus the time that its processes
+/// may need to end. `actions` processes are stopped concurrently.
 Duration drain_base(const std::vector<WorkerView>& tree, Duration set, std::uint32_t actions);
 
 }  // namespace pawl::workers

@@ -16,7 +16,7 @@ const age = (seconds) => {
   return `${Math.floor(seconds / 86400)} d`;
 };
 const clock = (at) => new Date(at).toLocaleTimeString([], { hour12: false });
-const kMany = 20; // children that are not shown until somebody wants to see them
+const kMany = 20; // parents with more children start collapsed
 const kLogLines = 200;
 
 // The content security policy allows no style elements, but sheets that a script makes.
@@ -85,7 +85,7 @@ const card = (title, ...more) => {
   return section;
 };
 
-// What is wrong comes before what is going on.
+// A problem is more important than the reason.
 const why = (worker) => (worker.health === 'good' ? worker.reason
   : `${worker.health.replace('_', ' ')}: ${worker.problem || worker.reason}`);
 const marks = (worker) => [
@@ -108,7 +108,7 @@ const pairs = (title, value) => {
     list.append(make('dt', key), make('dd', words(one), 'mono'));
   }
   side.append(make('h3', title),
-    known.length > 0 ? list : make('p', value === null ? 'Not known' : 'Nothing', 'quiet'));
+    known.length > 0 ? list : make('p', value === null ? 'Unknown' : 'Empty', 'quiet'));
   return side;
 };
 
@@ -122,7 +122,7 @@ export default (place, host) => {
   tree.setAttribute('role', 'tree');
   tree.setAttribute('aria-label', 'Workers');
   treeCard.append(tree);
-  const problemCard = card('Mistakes in the file');
+  const problemCard = card('Mistakes in the worker file');
   const problemList = make('ul', '', 'workers-problems');
   problemCard.append(problemList);
   problemCard.hidden = true;
@@ -157,7 +157,7 @@ export default (place, host) => {
   const select = (path) => {
     selected = path;
     draw();
-    look();
+    refresh();
   };
   const toggle = (path, close) => {
     if (close) collapsed.add(path);
@@ -195,7 +195,7 @@ export default (place, host) => {
       time: make('small'), why: make('div', '', 'workers-why') };
     row.twist.setAttribute('aria-hidden', 'true');
     const name = make('div', '', 'workers-name');
-    name.append(row.name, ' ', row.type);  // two words for those who listen
+    name.append(row.name, ' ', row.type);  // two words for screen readers
     const side = make('div', '', 'workers-side');
     side.append(row.kids, row.pill, row.time);
     element.append(row.twist, name, side, row.why);
@@ -269,12 +269,12 @@ export default (place, host) => {
   const log = make('pre', '', 'workers-log mono');
   log.tabIndex = 0;
   logCard.append(log);
-  const historyCard = card('What happened');
+  const historyCard = card('History');
   const historyPlace = make('div', '', 'table-place workers-history');
   historyPlace.tabIndex = 0;
   const table = make('table');
   const titles = make('tr');
-  for (const text of ['When', 'What', 'State', 'Why']) titles.append(make('th', text));
+  for (const text of ['Time', 'Event', 'State', 'Reason']) titles.append(make('th', text));
   const events = make('tbody');
   table.append(make('thead'), events);
   table.tHead.append(titles);
@@ -284,7 +284,7 @@ export default (place, host) => {
   const act = (label, verb, hint) => {
     const button = make('button', label);
     button.disabled = !host.may('operator');
-    button.title = button.disabled ? 'This needs the role operator' : hint;
+    button.title = button.disabled ? 'Requires the role operator' : hint;
     button.onclick = async () => {
       trouble.textContent = '';
       try {
@@ -292,23 +292,23 @@ export default (place, host) => {
       } catch (problem) {
         trouble.textContent = problem.detail ?? problem.message;
       }
-      look();
+      refresh();
     };
     return button;
   };
-  const parkButton = act('Park', 'park', 'Bring it to rest, and keep it there');
-  const runButton = act('Run', 'run', 'Let it run');
-  acts.append(parkButton, runButton, act('Restart', 'restart', 'Stop it, and begin with a fresh instance'));
+  const parkButton = act('Park', 'park', 'Stop the worker and keep it stopped');
+  const runButton = act('Run', 'run', 'Run the worker');
+  acts.append(parkButton, runButton, act('Restart', 'restart', 'Stop the worker and start a new instance'));
 
   // A process may print anything, also its environment.
   const showsLog = (one) => one.has_logs && host.may('operator');
   const drawFacts = ({ worker }) => {
     const lines = [
       ['Type', worker.type],
-      ['Why', worker.reason],
-      ['For', age(worker.in_state_seconds)],
+      ['Reason', worker.reason],
+      ['In this state', age(worker.in_state_seconds)],
       ['Health', worker.health.replace('_', ' ')],
-      ['Wanted', [worker.intent, ...(worker.restarting ? ['restarting'] : [])].join(', ')],
+      ['Intent', [worker.intent, ...(worker.restarting ? ['restarting'] : [])].join(', ')],
       ...(worker.problem ? [['Problem', worker.problem]] : []),
       ...(worker.action ? [['Action', worker.action]] : []),
       ...(worker.failures > 0 ? [['Failures', `${worker.failures} in a row`]] : []),
@@ -317,7 +317,7 @@ export default (place, host) => {
         : [['Observed', `${age(worker.observed_seconds_ago)} ago`]]),
       ...(worker.children > 0
         ? [['Children', `${worker.children_healthy} of ${worker.children} healthy`]] : []),
-      ['Instance', `${worker.incarnation}, with ${worker.transitions} moves since the server started`],
+      ['Instance', `${worker.incarnation}, ${worker.transitions} transitions since the server started`],
     ];
     facts.replaceChildren(...lines.flatMap(([name, value]) => [make('dt', name), make('dd', value)]));
   };
@@ -350,14 +350,14 @@ export default (place, host) => {
     const atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 8;
     log.replaceChildren(...lines.map((line) =>
       make('span', `${clock(line.at)}  ${line.text}\n`, line.error ? 'bad' : '')));
-    if (lines.length === 0) log.textContent = 'It has written nothing yet.';
+    if (lines.length === 0) log.textContent = 'No output yet.';
     if (atEnd) log.scrollTop = log.scrollHeight;
   };
-  const lookAtSelected = async () => {
+  const refreshSelected = async () => {
     const path = selected;
     if (!workers.some((worker) => worker.path === path)) {
-      const text = workers.length === 0 ? 'There are no workers yet: pawl workers apply FILE'
-        : 'Choose a worker to see what is desired and observed, and what happened to it.';
+      const text = workers.length === 0 ? 'No workers yet. Create them with: pawl workers apply FILE'
+        : 'Select a worker to see its desired and observed state and its history.';
       detail.replaceChildren(make('p', text, 'card quiet workers-hint'));
       return;
     }
@@ -370,16 +370,16 @@ export default (place, host) => {
     if (!gone && path === selected) drawLog(lines);
   };
 
-  // One look at a time; what is asked for meanwhile is done after it.
-  let looking = false;
+  // One refresh at a time; a request meanwhile is done after it.
+  let refreshing = false;
   let again = false;
-  const look = async () => {
-    if (looking) {
+  const refresh = async () => {
+    if (refreshing) {
       again = true;
       return;
     }
     clearTimeout(waiting);
-    looking = true;
+    refreshing = true;
     try {
       const list = await host.get('/v1/workers');
       if (gone) return;
@@ -392,22 +392,22 @@ export default (place, host) => {
       problemCard.hidden = list.problems.length === 0;
       problemList.replaceChildren(...list.problems.map(({ text }) => make('li', text, 'mono')));
       draw();
-      await lookAtSelected();
+      await refreshSelected();
     } catch (problem) {
       if (!gone && problem.code !== 'unknown_instance')
         trouble.textContent = problem.detail ?? problem.message;
     } finally {
-      looking = false;
-      if (!gone) waiting = setTimeout(look, again ? 100 : 1000);
+      refreshing = false;
+      if (!gone) waiting = setTimeout(refresh, again ? 100 : 1000);
       again = false;
     }
   };
   host.follow({}, ({ machine }) => {
-    if (!machine?.startsWith('worker_') || looking) return;
+    if (!machine?.startsWith('worker_') || refreshing) return;
     clearTimeout(waiting);
-    waiting = setTimeout(look, 100);
+    waiting = setTimeout(refresh, 100);
   });
-  look();
+  refresh();
   return () => {
     gone = true;
     clearTimeout(waiting);

@@ -12,7 +12,7 @@
 #include "supervise/application.hpp"
 #include "support/body.hpp"
 #include "workers/config/tree.hpp"
-#include "workers/good_part.hpp"
+#include "workers/partial_tree.hpp"
 #include "workers/views.hpp"
 
 namespace pawl::workers {
@@ -28,7 +28,7 @@ constexpr std::size_t kEventsInList = 8;
 constexpr std::size_t kLines = 100;
 constexpr std::size_t kMostLogLines = 10'000;
 
-/// A number of the query. Error: `invalid_argument`.
+/// A number in the query string. Error: `invalid_argument`.
 Result<std::size_t> number_of(const http::Request& request, std::string_view name, std::size_t default_value,
                               std::size_t most) {
   if (!request.has_parameter(name)) return default_value;
@@ -83,8 +83,7 @@ Result<http::Response> list(const WorkersView& view, const http::Request& reques
   return http::json(encode(made));
 }
 
-/// The worker that is asked for. The top of the tree is none: it is what the program does. Error:
-/// `unknown_instance`.
+/// The worker in the path. The top of the tree is internal and not a worker. Error: `unknown_instance`.
 Result<WorkerView> find_worker(const WorkersView& view, const http::Request& request) {
   const auto& path = request.parameter("path");
   if (path == supervise::kTopPath) return fail(Code::unknown_instance, fmt::format("no worker \"{}\"", path));
@@ -127,7 +126,7 @@ Result<http::Response> run(const WorkersView& view, const http::Request& request
 Result<http::Response> restart(const WorkersView& view, const http::Request& request) {
   PAWL_TRY(auto body, read_body<RestartBody>(request, {"reason"}));
   if (body.reason.empty())
-    body.reason = request.user.empty() ? "it was asked for" : fmt::format("{} asked for it", request.user);
+    body.reason = request.user.empty() ? "requested" : fmt::format("requested by {}", request.user);
   PAWL_CHECK(find_worker(view, request));
   PAWL_CHECK(view.supervisor.restart(request.parameter("path"), std::move(body.reason)));
   return answer_with(view, request.parameter("path"));
@@ -146,12 +145,12 @@ Result<http::Response> logs(const WorkersView& view, const http::Request& reques
   const auto& path = request.parameter("path");
   PAWL_TRY(const auto count, number_of(request, "lines", kLines, kMostLogLines));
   PAWL_TRY(const auto worker, find_worker(view, request));
-  if (worker.identity.type != "process" || view.keeper == nullptr) {
+  if (worker.identity.type != "process" || view.manager == nullptr) {
     return fail(Code::invalid_argument, fmt::format("\"{}\" is of the type {}: only workers of the type "
                                                     "process have output",
                                                     path, worker.identity.type));
   }
-  PAWL_TRY(const auto lines, view.keeper->tail(path, count));
+  PAWL_TRY(const auto lines, view.manager->tail(path, count));
   return http::json(encode(view_log(lines)));
 }
 
@@ -166,7 +165,7 @@ struct TreeBody {
   std::optional<std::int64_t> expected_version{};
 };
 
-/// Every mistake, each as a value of its own, in a problem of the usual shape.
+/// A problem response with every mistake in `problems`.
 http::Response refusal(const std::vector<ConfigProblem>& problems) {
   auto error = to_error(problems);
   Error refused(Code::spec_invalid, as_utf8(error.message()));
@@ -185,11 +184,11 @@ http::Response refusal(const std::vector<ConfigProblem>& problems) {
   return response;
 }
 
-/// What was sent, or a refusal with every mistake in it.
+/// The tree in the request, or the response that refuses it with every mistake.
 Result<std::pair<std::optional<TreeSpec>, http::Response>> read_sent(const WorkersView& view,
                                                                      const TreeBody& body,
                                                                      const TreeSpec& now) {
-  auto part = take_good(*body.yaml, body.file, view.supervisor.types(), now);
+  auto part = read_partial_tree(*body.yaml, body.file, view.supervisor.types(), now);
   if (!part.problems.empty()) return std::pair{std::optional<TreeSpec>(), refusal(part.problems)};
   return std::pair{std::move(part.tree), http::Response{}};
 }
@@ -200,7 +199,7 @@ Result<http::Response> put_tree(const WorkersView& view, const http::Request& re
   PAWL_TRY(auto sent, read_sent(view, body, applied.first));
   if (!sent.first) return std::move(sent.second);
   const auto changes = diff(applied.first, *sent.first);
-  // Without a version of the caller's own, what was compared with is what is replaced.
+  // If the caller gives no version, replace the tree that was compared with.
   PAWL_TRY(const auto version,
            view.supervisor.apply(*sent.first, body.expected_version.value_or(applied.second)));
   return http::json(encode(
@@ -229,39 +228,39 @@ std::vector<http::Route> reading_routes(const WorkersView& view) {
   return {
       {.path = "/v1/workers",
        .id = "workers_list",
-       .summary = "Workers, parents before their children, and the mistakes in their file",
+       .summary = "List workers, parents before their children, and the mistakes in their file",
        .query = {{.name = "limit",
-                  .description = "at most so many",
+                  .description = "maximum number of workers",
                   .schema = R"({"type":"integer","minimum":1,"maximum":5000})"}},
        .response = R"({"type":"object","required":["version","file","problems","total","workers"],
            "properties":{"workers":{"type":"array"},"problems":{"type":"array"}}})",
        .run = [view](const http::Request& request) { return list(view, request); }},
       {.path = "/v1/workers/{path}",
        .id = "workers_get",
-       .summary = "One worker: what is desired and observed, and what happened to it",
+       .summary = "Get one worker: its desired and observed state, and its history",
        .response = R"({"type":"object","required":["worker","desired_version","config","history"]})",
        .errors = {Code::unknown_instance},
        .run = [view](const http::Request& request) { return show(view, request); }},
       {.path = "/v1/workers/{path}/logs",
        .id = "workers_logs",
-       .summary = "The last lines of a process's output, oldest first",
+       .summary = "Get the last lines of a process's output, oldest first",
        .role = Role::operator_,  // a process may print anything, also its environment
        .query = {{.name = "lines",
-                  .description = "how many; default: 100",
+                  .description = "number of lines; default: 100",
                   .schema = R"({"type":"integer","minimum":1,"maximum":10000})"}},
        .response = R"({"type":"object","required":["lines"],"properties":{"lines":{"type":"array"}}})",
        .errors = {Code::unknown_instance, Code::invalid_argument, Code::process_failed},
        .run = [view](const http::Request& request) { return logs(view, request); }},
       {.path = "/v1/worker-tree",
        .id = "workers_tree",
-       .summary = "What was applied last, as YAML, and its version",
+       .summary = "Get the tree that was applied last, as YAML, and its version",
        .role = Role::operator_,  // it has the values of environments and headers
        .response = R"({"type":"object","required":["version","yaml"]})",
        .run = [view](const http::Request&) { return get_tree(view); }},
       {.method = Method::post,
        .path = "/v1/worker-tree/diff",
        .id = "workers_diff",
-       .summary = "What applying this YAML would change; nothing is changed",
+       .summary = "Compare this YAML with the applied tree without applying it",
        .role = Role::operator_,
        .request = kDiffBody,
        .response = R"({"type":"object","required":["version","differs","text","changes"]})",
@@ -276,7 +275,7 @@ std::vector<http::Route> changing_routes(const WorkersView& view) {
       {.method = Method::post,
        .path = "/v1/workers/{path}/park",
        .id = "workers_park",
-       .summary = "Bring a worker to rest, and keep it there",
+       .summary = "Park a worker: stop it and keep it stopped",
        .role = Role::operator_,
        .request = kNoBody,
        .response = kWorkerSchema,
@@ -285,7 +284,7 @@ std::vector<http::Route> changing_routes(const WorkersView& view) {
       {.method = Method::post,
        .path = "/v1/workers/{path}/run",
        .id = "workers_run",
-       .summary = "Let a parked worker run again",
+       .summary = "Run a parked worker again",
        .role = Role::operator_,
        .request = kNoBody,
        .response = kWorkerSchema,
@@ -295,7 +294,7 @@ std::vector<http::Route> changing_routes(const WorkersView& view) {
       {.method = Method::post,
        .path = "/v1/workers/{path}/restart",
        .id = "workers_restart",
-       .summary = "Stop a worker and begin with a fresh instance",
+       .summary = "Stop a worker and start a new instance",
        .role = Role::operator_,
        .request =
            R"({"type":"object","properties":{"reason":{"type":"string"}},"additionalProperties":false})",
@@ -306,7 +305,7 @@ std::vector<http::Route> changing_routes(const WorkersView& view) {
       {.method = Method::remove,
        .path = "/v1/workers/{path}",
        .id = "workers_remove",
-       .summary = "Remove a worker at the top, with its children",
+       .summary = "Remove a top-level worker and its children",
        .role = Role::operator_,
        .response = R"({"type":"object","required":["version"]})",
        .errors = {Code::unknown_instance, Code::invalid_argument},
@@ -314,8 +313,8 @@ std::vector<http::Route> changing_routes(const WorkersView& view) {
       {.method = Method::put,
        .path = "/v1/worker-tree",
        .id = "workers_apply",
-       // Whoever may say what runs may run anything as the server's user.
-       .summary = "Replace the tree of workers; nothing is changed where there is any mistake",
+       // With this route any program can be run as the server's user.
+       .summary = "Replace the tree of workers; refused if it has any mistake",
        .role = Role::admin,
        .request = kTreeBody,
        .response = R"({"type":"object","required":["version","changed","text"]})",

@@ -6,18 +6,18 @@
 #include "pawl/engine.hpp"
 #include "pawl/http.hpp"
 #include "pawl/supervisor.hpp"
-#include "workers/process/keeper.hpp"
+#include "workers/process/manager.hpp"
 #include "workers/tree_file.hpp"
 
 namespace pawl::workers {
 
-/// What the routes serve; all of it lives as long as they do.
+/// What the routes serve. Everything must outlive the routes.
 struct WorkersView {
   Supervisor& supervisor;
   Engine& engine;
   TreeFile& file;
-  Runtime& runtime;                       ///< the clock of the engine
-  const ProcessKeeper* keeper = nullptr;  ///< none: there are no processes
+  Runtime& runtime;                         ///< the clock of the engine
+  const ProcessManager* manager = nullptr;  ///< null if there is no shim
 };
 
 /// /v1/workers and /v1/worker-tree.

@@ -21,46 +21,46 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What the outside of a scenario is: links that can be cut and a file that can be written.
-struct Outside {
+/// The environment of a scenario: links that can be cut and a file that can be written.
+struct Environment {
   std::map<std::string, std::shared_ptr<ExampleLink>, std::less<>> links{};
   std::string mood = "happy";
 };
 
-TypeServices services_in(Runtime& runtime, Outside& outside) {
+TypeServices services_in(Runtime& runtime, Environment& environment) {
   TypeServices services;
   services.wait = [&runtime](Duration time, const std::stop_token& stop) {
-    // In small pieces: a simulated job cannot be woken by a stop.
+    // In small steps: a stop does not wake a simulated job.
     for (Duration passed{}; passed < time && !stop.stop_requested(); passed += 100ms) {
-      Gate nobody_opens;
-      runtime.wait(nobody_opens, 100ms);
+      Gate never_opens;
+      runtime.wait(never_opens, 100ms);
     }
     return !stop.stop_requested();
   };
-  services.read_file = [&outside](const std::string&) -> Result<std::optional<std::string>> {
-    return outside.mood;
+  services.read_file = [&environment](const std::string&) -> Result<std::optional<std::string>> {
+    return environment.mood;
   };
-  services.make_link = [&outside](const WorkerIdentity& who) {
-    return outside.links[who.path] = std::make_shared<ExampleLink>();
+  services.make_link = [&environment](const WorkerIdentity& who) {
+    return environment.links[who.path] = std::make_shared<ExampleLink>();
   };
   return services;
 }
 
-/// One scenario while it is played.
-class Stage {
+/// One run of a scenario.
+class ScenarioRun {
  public:
-  explicit Stage(const std::function<void(const std::string&)>& print)
+  explicit ScenarioRun(const std::function<void(const std::string&)>& print)
       : print_(print),
         kit_(
             [this](Runtime& runtime) {
               WorkerTypes types;
-              add_worker_types(types, services_in(runtime, outside_));
+              add_worker_types(types, services_in(runtime, environment_));
               return types;
             },
             {.supervisor = {.read_config = read_yaml,
                             .trace = [this](const TraceEntry& entry) { tell(entry); }}}) {}
 
-  Outside& outside() { return outside_; }
+  Environment& environment() { return environment_; }
 
   void apply(std::string_view yaml) {
     say("apply");
@@ -101,15 +101,15 @@ class Stage {
   }
 
   const std::function<void(const std::string&)>& print_;
-  Outside outside_;
+  Environment environment_;
   bool good_ = true;
   bool playing_ = false;
   std::map<std::string, std::string> last_;  // what was told of each worker
   SupervisorKit kit_;
 };
 
-void play_simple(Stage& stage) {
-  stage.apply(R"yaml(
+void play_simple(ScenarioRun& run) {
+  run.apply(R"yaml(
 children:
   - name: plant
     workerType: parent
@@ -120,47 +120,47 @@ children:
         child_config: 'address: "{{ .IP }}"'
       variables: {user: {IP: 10.0.0.7}}
 )yaml");
-  stage.expect_state("plant", "Running");
-  stage.expect_state("plant/child-1", "Connected");
+  run.expect_state("plant", "Running");
+  run.expect_state("plant/child-1", "Connected");
 }
 
-void play_failing(Stage& stage) {
-  stage.apply(R"yaml(
+void play_failing(ScenarioRun& run) {
+  run.apply(R"yaml(
 children:
   - name: flaky
     workerType: failing
     userSpec: {config: {should_fail: true, max_failures: 3, failure_cycles: 2}}
 )yaml");
-  stage.expect_state("flaky", "Connected");
-  stage.expect_state("flaky", "TryingToConnect");
-  stage.expect_state("flaky", "Connected");
+  run.expect_state("flaky", "Connected");
+  run.expect_state("flaky", "TryingToConnect");
+  run.expect_state("flaky", "Connected");
 }
 
-void play_panic(Stage& stage) {
-  stage.apply(R"yaml(
+void play_panic(ScenarioRun& run) {
+  run.apply(R"yaml(
 children:
   - {name: wild, workerType: panic, userSpec: {config: {should_panic: true}}}
   - {name: calm, workerType: child}
 )yaml");
-  stage.expect_state("calm", "Connected");
-  const auto thrown = [&] { return stage.kit().supervisor().stats().exceptions >= 2; };
-  stage.expect(stage.kit().wait_until(thrown), "wild throws, and is contained");
-  stage.expect(stage.kit().state("calm") == "Connected", "calm is not disturbed");
+  run.expect_state("calm", "Connected");
+  const auto thrown = [&] { return run.kit().supervisor().stats().exceptions >= 2; };
+  run.expect(run.kit().wait_until(thrown), "wild throws, and is contained");
+  run.expect(run.kit().state("calm") == "Connected", "calm is not disturbed");
 }
 
-void play_slow(Stage& stage) {
-  stage.apply(R"yaml(
+void play_slow(ScenarioRun& run) {
+  run.apply(R"yaml(
 children:
   - {name: snail, workerType: slow, userSpec: {config: {delay_seconds: 20}}}
   - {name: hare, workerType: child}
 )yaml");
-  stage.expect_state("hare", "Connected");
-  stage.expect(stage.kit().state("snail") == "TryingToConnect", "snail has not held it up");
-  stage.expect_state("snail", "Connected");
+  run.expect_state("hare", "Connected");
+  run.expect(run.kit().state("snail") == "TryingToConnect", "snail has not held it up");
+  run.expect_state("snail", "Connected");
 }
 
-void play_cascade(Stage& stage) {
-  stage.apply(R"yaml(
+void play_cascade(ScenarioRun& run) {
+  run.apply(R"yaml(
 children:
   - name: plant
     workerType: parent
@@ -170,40 +170,40 @@ children:
         child_worker_type: failing
         child_config: '{should_fail: true, max_failures: 2, failure_cycles: 2}'
 )yaml");
-  stage.expect_state("plant", "Running");
-  stage.expect_state("plant", "Degraded");
-  stage.expect_state("plant", "Running");
+  run.expect_state("plant", "Running");
+  run.expect_state("plant", "Degraded");
+  run.expect_state("plant", "Running");
 }
 
-void play_helloworld(Stage& stage) {
-  stage.apply(R"yaml(
+void play_helloworld(ScenarioRun& run) {
+  run.apply(R"yaml(
 children:
   - {name: hello, workerType: helloworld, userSpec: {config: {mood_file: /run/mood}}}
 )yaml");
-  stage.expect_state("hello", "Running");
-  stage.say("the file says: sad");
-  stage.outside().mood = "sad";
-  stage.expect_state("hello", "Degraded");
-  stage.say("the file says: happy");
-  stage.outside().mood = "happy";
-  stage.expect_state("hello", "Running");
+  run.expect_state("hello", "Running");
+  run.say("the file says: sad");
+  run.environment().mood = "sad";
+  run.expect_state("hello", "Degraded");
+  run.say("the file says: happy");
+  run.environment().mood = "happy";
+  run.expect_state("hello", "Running");
 }
 
-void play_concurrent(Stage& stage) {
-  stage.apply(R"yaml(
+void play_concurrent(ScenarioRun& run) {
+  run.apply(R"yaml(
 children:
   - name: fleet
     workerType: parent
     userSpec: {config: {children_count: 50, child_worker_type: child}}
 )yaml");
-  stage.expect_state("fleet", "Running");
-  const auto shown = stage.kit().supervisor().show("fleet");
-  stage.expect(shown && shown->children_healthy == 50, "50 of 50 children are healthy");
+  run.expect_state("fleet", "Running");
+  const auto shown = run.kit().supervisor().show("fleet");
+  run.expect(shown && shown->children_healthy == 50, "50 of 50 children are healthy");
 }
 
 struct Scenario {
   std::string_view name;
-  void (*play)(Stage& stage);
+  void (*play)(ScenarioRun& run);
 };
 constexpr std::array kScenarios{
     Scenario{"simple", play_simple},        Scenario{"failing", play_failing},
@@ -222,9 +222,9 @@ std::string scenario_names() {
 Result<bool> play_scenario(std::string_view name, const std::function<void(const std::string&)>& print) {
   for (const auto& scenario : kScenarios) {
     if (scenario.name != name) continue;
-    Stage stage(print);
-    scenario.play(stage);
-    return stage.finish();
+    ScenarioRun run(print);
+    scenario.play(run);
+    return run.finish();
   }
   return fail(Code::unknown_name,
               fmt::format("there is no scenario \"{}\"; known: {}", name.substr(0, 64), scenario_names()));

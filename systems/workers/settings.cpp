@@ -41,8 +41,8 @@ Setting time_setting(std::string name, std::string default_value, std::string de
           }};
 }
 
-Setting number_setting(std::string name, std::string default_value, std::string description, std::uint32_t& place,
-                       std::uint32_t most) {
+Setting number_setting(std::string name, std::string default_value, std::string description,
+                       std::uint32_t& place, std::uint32_t most) {
   return {.name = std::move(name),
           .type = "number",
           .default_value = std::move(default_value),
@@ -63,13 +63,13 @@ Setting number_setting(std::string name, std::string default_value, std::string 
 std::vector<Setting> worker_settings(WorkersOptions& options) {
   using namespace std::chrono_literals;
   return {
-      path_setting("file", "a YAML file with the workers; nothing: those that were applied last",
+      path_setting("file", "YAML file with the workers; if empty, the tree that was applied last",
                    options.file),
-      time_setting("tick", "100ms", "deadlines of workers are kept to this", options.tick, 1s),
+      time_setting("tick", "100ms", "interval at which deadlines of workers are checked", options.tick, 1s),
       {.name = "on_stop",
        .type = "leave, drain",
        .default_value = "leave",
-       .description = "when the server stops: leave processes running, or bring every worker to rest",
+       .description = "when the server stops: leave processes running, or stop every worker",
        .set = [&options](std::string_view text) -> Result<void> {
          const auto value = enum_value<OnStop>(text);
          if (!value) return expected("one of leave, drain");
@@ -77,14 +77,14 @@ std::vector<Setting> worker_settings(WorkersOptions& options) {
          return {};
        }},
       time_setting("drain_base", "5s",
-                   "how long each level of the tree is given to come to rest, beside stop_grace of processes",
+                   "time that each level of the tree gets to stop, in addition to stop_grace of processes",
                    options.drain_base, 10min),
       number_setting("actions", "64",
-                     "actions at the same time; stopping a process is one until it has ended",
+                     "maximum number of concurrent actions; stopping a process is one until it has exited",
                      options.actions, 1024),
-      number_setting("collectors", "8", "workers that are observed at the same time", options.collectors,
-                     256),
-      path_setting("shim", "the program pawl-shim; nothing: beside the command, or in ../libexec/pawl",
+      number_setting("collectors", "8", "maximum number of workers that are observed concurrently",
+                     options.collectors, 256),
+      path_setting("shim", "path of pawl-shim; if empty, next to the command or in ../libexec/pawl",
                    options.shim),
   };
 }

@@ -14,10 +14,10 @@
 #include "workers/config/yaml.hpp"
 #include "workers/demo_tree.hpp"
 #include "workers/drain_base.hpp"
+#include "workers/orphan_cleanup.hpp"
 #include "workers/page.hpp"
 #include "workers/routes.hpp"
 #include "workers/settings.hpp"
-#include "workers/strays.hpp"
 #include "workers/tree_file.hpp"
 #include "workers/types/all.hpp"
 #include "workers/types/process.hpp"
@@ -28,14 +28,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kBetweenLooks = 1s;
+constexpr Duration kPollInterval = 1s;
 
 class WorkersSystem final : public System {
  public:
   ~WorkersSystem() override { stop(); }
 
   std::string name() const override { return "workers"; }
-  std::string summary() const override { return "a tree of workers, kept as a file says"; }
+  std::string summary() const override { return "Supervises processes and connections declared in YAML"; }
 
   std::vector<Setting> settings() override { return worker_settings(options_); }
 
@@ -45,9 +45,9 @@ class WorkersSystem final : public System {
     directory_ = std::filesystem::absolute(place.data + "/workers").string();
     WorkerTypes types;
     add_worker_types(types, {});
-    PAWL_CHECK(open_keeper());
-    if (keeper_) {
-      add_process(types, *keeper_, notes());
+    PAWL_CHECK(open_manager());
+    if (manager_) {
+      add_process(types, *manager_, records());
     } else {
       add_process_without_shim(types);
     }
@@ -72,11 +72,11 @@ class WorkersSystem final : public System {
     PAWL_TRY(const auto found, supervisor_->attach(engine));
     attached_ = true;
     for (const auto& path : found.unknown) {
-      log_.warn("there is no such type of worker here; it is left alone", {{"worker", path}});
+      log_.warn("unknown worker type; the worker is left untouched", {{"worker", path}});
     }
-    if (keeper_) strays_.emplace(*keeper_, notes(), log_, found.unknown);
+    if (manager_) orphan_cleanup_.emplace(*manager_, records(), log_, found.unknown);
     auto begun = begin();
-    // The engine does not outlive a server that does not start.
+    // If the server does not start, the engine goes away.
     if (!begun) stop();
     return begun;
   }
@@ -84,11 +84,11 @@ class WorkersSystem final : public System {
   void stop() override {
     if (!attached_) return;
     attached_ = false;
-    leaving_.open();
+    stopping_.open();
     watcher_.reset();
-    // What was only shown to people does not go on when they have seen it.
-    const bool only_shown = demo_ && options_.file.empty();
-    if (options_.on_stop == OnStop::drain || only_shown) bring_to_rest();
+    // A demo leaves no processes behind.
+    const bool is_demo = demo_ && options_.file.empty();
+    if (options_.on_stop == OnStop::drain || is_demo) drain();
     supervisor_->detach();
   }
 
@@ -97,7 +97,7 @@ class WorkersSystem final : public System {
                           .engine = engine,
                           .file = *file_,
                           .runtime = runtime_,
-                          .keeper = keeper_ ? &*keeper_ : nullptr});
+                          .manager = manager_ ? &*manager_ : nullptr});
   }
   std::vector<Verb> verbs() override { return worker_verbs(); }
   std::optional<Page> page() override { return Page{.title = "Workers", .script = kPageScript}; }
@@ -120,7 +120,7 @@ class WorkersSystem final : public System {
                    static_cast<double>(health[type->name][kind]));
     }
     write_counters(supervisor_->stats(), out);
-    out.gauge("pawl_workers_file_mistakes", "Mistakes in the file of workers.")
+    out.gauge("pawl_workers_file_mistakes", "Mistakes in the worker file.")
         .sample(static_cast<double>(file_->problems().size()));
   }
 
@@ -129,42 +129,42 @@ class WorkersSystem final : public System {
     const auto count = [&out](std::string_view name, std::string_view help, std::uint64_t value) {
       out.counter(fmt::format("pawl_workers_{}_total", name), help).sample(static_cast<double>(value));
     };
-    count("ticks", "Ticks of the supervisor.", stats.ticks);
-    count("decisions", "Decisions that were made.", stats.decisions);
-    count("transitions", "States that were entered.", stats.transitions);
-    count("actions", "Actions that were run.", stats.actions);
-    count("action_failures", "Actions that failed.", stats.actions_failed);
-    count("collections", "Observations that were begun.", stats.collections);
-    count("collection_failures", "Observations that failed.", stats.collections_failed);
-    count("collector_restarts", "Times that observing was begun anew.", stats.collector_restarts);
-    count("observations_written", "Observations that differed and were stored.", stats.observations_written);
-    count("restarts", "Workers that were built afresh.", stats.restarts);
-    count("config_errors", "Configurations that could not be used.", stats.config_errors);
-    count("exceptions", "Exceptions of workers that were contained.", stats.exceptions);
-    out.gauge("pawl_workers_abandoned", "Observations that hang and are not waited for.")
+    count("ticks", "Supervisor ticks.", stats.ticks);
+    count("decisions", "Decisions.", stats.decisions);
+    count("transitions", "State transitions.", stats.transitions);
+    count("actions", "Actions run.", stats.actions);
+    count("action_failures", "Failed actions.", stats.actions_failed);
+    count("collections", "Observations started.", stats.collections);
+    count("collection_failures", "Failed observations.", stats.collections_failed);
+    count("collector_restarts", "Restarts of hung observations.", stats.collector_restarts);
+    count("observations_written", "Changed observations stored.", stats.observations_written);
+    count("restarts", "Worker restarts.", stats.restarts);
+    count("config_errors", "Configurations that could not be read.", stats.config_errors);
+    count("exceptions", "Exceptions thrown by workers.", stats.exceptions);
+    out.gauge("pawl_workers_abandoned", "Hung observations that were abandoned.")
         .sample(static_cast<double>(stats.abandoned));
   }
 
   Result<void> begin() {
     if (options_.file.empty() && demo_) PAWL_CHECK(apply_demo());
-    if (!options_.file.empty()) file_->look(*supervisor_);
+    if (!options_.file.empty()) file_->poll(*supervisor_);
     watcher_ = runtime_.open_thread_pool("workers", {.threads = 1, .queue = 1});
     PAWL_CHECK(watcher_->submit([this](const std::stop_token&) { watch(); }));
     return {};
   }
 
-  std::string notes() const { return directory_ + "/notes"; }
+  std::string records() const { return directory_ + "/notes"; }
 
-  /// Without the shim processes are neither started nor stopped; everything else goes on.
-  Result<void> open_keeper() {
+  /// Without the shim, processes are neither started nor stopped; other workers are not affected.
+  Result<void> open_manager() {
     const auto shim = find_shim(options_.shim);
     if (shim.empty()) {
-      log_.warn("pawl-shim was not found: workers of the type process are left as they are",
+      log_.warn("pawl-shim not found: processes are neither started nor stopped",
                 {{"hint", "set workers.shim"}});
       return {};
     }
-    PAWL_TRY(auto keeper, ProcessKeeper::open(directory_ + "/processes", std::filesystem::absolute(shim)));
-    keeper_.emplace(std::move(keeper));
+    PAWL_TRY(auto manager, ProcessManager::open(directory_ + "/processes", std::filesystem::absolute(shim)));
+    manager_.emplace(std::move(manager));
     return {};
   }
 
@@ -172,7 +172,7 @@ class WorkersSystem final : public System {
     PAWL_TRY(const auto now, supervisor_->applied());
     if (!now.first.children.empty()) return {};
     PAWL_TRY(auto tree, read_tree(kDemoTree, "demo", &supervisor_->types()));
-    if (!keeper_) {
+    if (!manager_) {
       std::erase_if(tree.children, [](const ChildSpec& child) { return child.worker_type == "process"; });
     }
     PAWL_CHECK(supervisor_->apply(tree));
@@ -180,27 +180,27 @@ class WorkersSystem final : public System {
   }
 
   void watch() {
-    while (!runtime_.wait(leaving_, kBetweenLooks)) {
-      if (!options_.file.empty()) file_->look(*supervisor_);
-      sweep();
+    while (!runtime_.wait(stopping_, kPollInterval)) {
+      if (!options_.file.empty()) file_->poll(*supervisor_);
+      clean_orphans();
     }
   }
 
-  void sweep() {
-    if (!strays_) return;
+  void clean_orphans() {
+    if (!orphan_cleanup_) return;
     const auto applied = supervisor_->applied();
     const auto paths = supervisor_->paths();
-    // Only where it is sure that the tree was seen: nothing is done to processes on a guess.
+    // End processes only if the tree is known.
     if (!applied || (paths.empty() && !applied->first.children.empty())) return;
-    strays_->look(paths);
+    orphan_cleanup_->run(paths);
   }
 
-  void bring_to_rest() {
+  void drain() {
     const auto base = drain_base(supervisor_->tree(), options_.drain_base, options_.actions);
     const auto drained = supervisor_->drain(base);
-    for (const auto& path : drained.cut) log_.error("it did not come to rest in time", {{"worker", path}});
+    for (const auto& path : drained.cut) log_.error("the worker did not stop in time", {{"worker", path}});
     if (!drained.clean) {
-      log_.error("the server stops although not all workers rest; what they did goes on",
+      log_.error("the server stops although some workers did not; their processes go on",
                  {{"workers", drained.cut.size()}, {"drain_base", base}});
     }
   }
@@ -210,13 +210,13 @@ class WorkersSystem final : public System {
   bool demo_ = false;
   bool attached_ = false;
   std::string directory_;
-  // Its own: machines are made before the server's is known, and the supervisor must not outlive it.
+  // Its own runtime: the server's is not known when the machines are made, and must outlive the supervisor.
   ThreadRuntime runtime_;
-  std::optional<ProcessKeeper> keeper_;
+  std::optional<ProcessManager> manager_;
   std::optional<Supervisor> supervisor_;
   std::optional<TreeFile> file_;
-  std::optional<Strays> strays_;
-  Gate leaving_;
+  std::optional<OrphanCleanup> orphan_cleanup_;
+  Gate stopping_;
   std::unique_ptr<ThreadPool> watcher_;
 };
 

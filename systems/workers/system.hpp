@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The system `workers`: a tree of workers that is kept as a file says.
+/// The system `workers`: supervises processes and connections declared in YAML.
 ///
 ///     systems.push_back(pawl::workers::make_workers());
 

@@ -12,22 +12,22 @@
 #include <utility>
 
 #include "workers/config/yaml.hpp"
-#include "workers/good_part.hpp"
+#include "workers/partial_tree.hpp"
 
 namespace pawl::workers {
 namespace {
 
 using namespace std::chrono_literals;
 
-/// A file that is written again and again with mistakes does not fill the log.
-constexpr Duration kBetweenReports = 10s;
-constexpr std::size_t kMostLogged = 20;
+/// Limits the log if a file with mistakes is written repeatedly.
+constexpr Duration kReportInterval = 10s;
+constexpr std::size_t kMaxLogged = 20;
 
-/// Changes whenever the file does: editors replace files, others write into them.
+/// Changes with the file. Editors replace files, other programs write into them.
 std::string stamp_of(const std::string& path) {
   struct stat seen{};
   if (::stat(path.c_str(), &seen) != 0) return fmt::format("errno {}", errno);
-  // Times of both kinds: programs that copy files may set the one.
+  // Both times: programs that copy files may set the modification time.
   return fmt::format("{} {} {}.{:09} {}.{:09}", seen.st_ino, seen.st_size, seen.st_mtim.tv_sec,
                      seen.st_mtim.tv_nsec, seen.st_ctim.tv_sec, seen.st_ctim.tv_nsec);
 }
@@ -39,7 +39,7 @@ Result<std::string> read_text(const std::string& path) {
   if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad() || (!file && !file.eof())) {
     return fail(Code::config_invalid,
-                fmt::format("it cannot be read: {}", std::generic_category().message(errno)));
+                fmt::format("cannot read the file: {}", std::generic_category().message(errno)));
   }
   text.resize(static_cast<std::size_t>(file.gcount()));
   return text;
@@ -47,34 +47,36 @@ Result<std::string> read_text(const std::string& path) {
 
 }  // namespace
 
-void TreeFile::look(Supervisor& supervisor) {
-  // The stamp is taken before the text: what is written in between is read the next time.
+void TreeFile::poll(Supervisor& supervisor) {
+  // Take the stamp before the text, so that a write in between is read at the next poll.
   const auto stamp = stamp_of(path_);
   {
     const std::lock_guard lock(mutex_);
-    if (stamp == taken_ || std::exchange(seen_, stamp) != stamp) return;
+    if (stamp == applied_ || std::exchange(seen_, stamp) != stamp) return;
   }
   const auto text = read_text(path_);
   if (!text) {
-    return report({{.file = path_, .problem = text.error().message(), .expected = "a file with children:"}});
+    return report({{.file = path_,
+                    .problem = text.error().message(),
+                    .expected = "a YAML file with the key children"}});
   }
-  if (stamp_of(path_) != stamp || !take(supervisor, *text)) return;
+  if (stamp_of(path_) != stamp || !apply(supervisor, *text)) return;
   const std::lock_guard lock(mutex_);
-  taken_ = stamp;
+  applied_ = stamp;
 }
 
-bool TreeFile::take(Supervisor& supervisor, const std::string& text) {
+bool TreeFile::apply(Supervisor& supervisor, const std::string& text) {
   const auto now = supervisor.applied();
   if (!now) {
     report({{.file = path_, .problem = now.error().message()}});
     return false;
   }
   bool done = true;
-  auto part = take_good(text, path_, supervisor.types(), now->first);
+  auto part = read_partial_tree(text, path_, supervisor.types(), now->first);
   if (part.tree && *part.tree != now->first) {
     const auto applied = supervisor.apply(*part.tree);
     if (applied) {
-      log_.info("the tree of workers was applied",
+      log_.info("applied the worker tree",
                 {{"file", path_}, {"version", *applied}, {"mistakes", part.problems.size()}});
     } else {
       done = false;
@@ -92,20 +94,20 @@ void TreeFile::report(std::vector<ConfigProblem> problems) {
   if (problems == problems_) return;
   problems_ = std::move(problems);
   if (problems_.empty()) {
-    log_.info("the file of workers has no mistakes any more", {{"file", path_}});
+    log_.info("the worker file has no more mistakes", {{"file", path_}});
     return;
   }
   const auto now = runtime_.instant();
-  if (logged_ && now - *logged_ < kBetweenReports) {
+  if (logged_ && now - *logged_ < kReportInterval) {
     unlogged_ += problems_.size();
     return;
   }
-  for (std::size_t i = 0; i < problems_.size() && i < kMostLogged; ++i) {
+  for (std::size_t i = 0; i < problems_.size() && i < kMaxLogged; ++i) {
     log_.warn(describe(problems_[i]), {{"file", path_}, {"line", problems_[i].line}});
   }
-  const auto more = problems_.size() > kMostLogged ? problems_.size() - kMostLogged : 0;
+  const auto more = problems_.size() > kMaxLogged ? problems_.size() - kMaxLogged : 0;
   if (more + unlogged_ > 0) {
-    log_.warn("more mistakes in the file of workers", {{"file", path_}, {"mistakes", more + unlogged_}});
+    log_.warn("more mistakes in the worker file", {{"file", path_}, {"mistakes", more + unlogged_}});
   }
   logged_ = now;
   unlogged_ = 0;

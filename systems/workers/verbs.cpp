@@ -34,7 +34,7 @@ std::string age_text(double seconds) {
   return fmt::format("{:.0f}d", seconds / 86400);
 }
 
-/// What is not as usual, in a word or two.
+/// The health and what is unusual, in a few words.
 std::string health_text(const NodeView& worker) {
   std::string text = worker.health;
   if (worker.intent == "park") text += ", parked";
@@ -44,11 +44,11 @@ std::string health_text(const NodeView& worker) {
   return text;
 }
 
-/// For each worker what stands before its name: ├─ and └─, and │ below a sibling that comes later.
+/// The tree lines in front of each worker's name: ├─ and └─, and │ if a sibling follows.
 std::vector<std::string> branches(const std::vector<NodeView>& workers) {
-  std::map<std::string, std::size_t, std::less<>> last;  // of each parent, the last child
+  std::map<std::string, std::size_t, std::less<>> last;  // the last child of each parent
   for (std::size_t i = 0; i < workers.size(); ++i) last[workers[i].parent] = i;
-  std::map<std::string, std::string, std::less<>> below;  // what stands before the children of each
+  std::map<std::string, std::string, std::less<>> below;  // prefix of the children of each worker
   std::vector<std::string> made;
   for (std::size_t i = 0; i < workers.size(); ++i) {
     const auto& worker = workers[i];
@@ -64,7 +64,7 @@ std::vector<std::string> branches(const std::vector<NodeView>& workers) {
   return made;
 }
 
-void note_problems(const std::vector<ProblemView>& problems) {
+void print_problems(const std::vector<ProblemView>& problems) {
   for (const auto& problem : problems) fmt::print(stderr, "pawl: {}\n", problem.text);
 }
 
@@ -83,11 +83,11 @@ Result<int> show_tree(const VerbCall& call) {
                     health_text(worker), worker.reason});
   }
   call.table({"WORKER", "TYPE", "STATE", ">AGE", "HEALTH", "REASON"}, rows);
-  if (rows.empty()) fmt::print(stderr, "pawl: there are no workers; `pawl workers apply FILE` makes some\n");
+  if (rows.empty()) fmt::print(stderr, "pawl: no workers; create them with `pawl workers apply FILE`\n");
   if (list.total > list.workers.size()) {
-    fmt::print(stderr, "pawl: {} of {} workers are shown\n", list.workers.size(), list.total);
+    fmt::print(stderr, "pawl: showing {} of {} workers\n", list.workers.size(), list.total);
   }
-  note_problems(list.problems);
+  print_problems(list.problems);
   return kGood;
 }
 
@@ -107,7 +107,7 @@ void print_detail(const VerbCall& call, const NodeDetail& detail) {
     facts.push_back({"observed", age_text(*worker.observed_seconds_ago) + " ago"});
   if (!worker.action.empty()) facts.push_back({"action", worker.action});
   if (worker.next_try_seconds) facts.push_back({"next try", "in " + age_text(*worker.next_try_seconds)});
-  facts.push_back({"instance", fmt::format("{} of its kind, {} transitions since the server started",
+  facts.push_back({"instance", fmt::format("number {}, {} transitions since the server started",
                                            worker.incarnation, worker.transitions)});
   if (worker.children > 0) {
     facts.push_back({"children", fmt::format("{} of {} healthy", worker.children_healthy, worker.children)});
@@ -166,12 +166,12 @@ Result<std::string> read_local(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text(YamlLimits::kBytes + 1, '\0');
   if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file && !file.eof()) return fail(Code::invalid_argument, fmt::format("{} cannot be read", path));
+  if (!file && !file.eof()) return fail(Code::invalid_argument, fmt::format("cannot read {}", path));
   text.resize(static_cast<std::size_t>(file.gcount()));
   return text;
 }
 
-/// The body with the file's text in it.
+/// The request body with the text of the file.
 Result<std::string> tree_body(const VerbCall& call) {
   const auto path = call.argument("file");
   PAWL_TRY(const auto text, read_local(path));
@@ -192,7 +192,7 @@ Result<std::string> tree_body(const VerbCall& call) {
   return out.end_object().take();
 }
 
-/// Mistakes in a file are told one by one, as a compiler does.
+/// Prints the mistakes of a file one by one, as a compiler does.
 Result<std::string> ask_with_file(const VerbCall& call, Method method, std::string target) {
   PAWL_TRY(auto body, tree_body(call));
   auto answer = call.ask(method, std::move(target), std::move(body));
@@ -211,7 +211,7 @@ Result<int> apply_file(const VerbCall& call) {
     return kGood;
   }
   PAWL_TRY(const auto applied, decode<AppliedView>(answer));
-  fmt::print("{}{} version {}\n", applied.text, applied.changed ? "applied as" : "nothing changes;",
+  fmt::print("{}{} version {}\n", applied.text, applied.changed ? "applied as" : "no changes;",
              applied.version);
   return kGood;
 }
@@ -255,44 +255,41 @@ std::vector<Verb> worker_verbs() {
       .name = "path", .description = "the worker's path, such as plant/child-0", .required = true};
   const VerbArgument file{.name = "file", .description = "a YAML file with the workers", .required = true};
   return {
-      {.name = "tree", .summary = "Show the tree of workers", .run = show_tree},
-      {.name = "show",
-       .summary = "Show one worker and what happened to it",
-       .arguments = {path},
-       .run = show_worker},
+      {.name = "tree", .summary = "Show the worker tree", .run = show_tree},
+      {.name = "show", .summary = "Show a worker and its history", .arguments = {path}, .run = show_worker},
       {.name = "park",
-       .summary = "Bring a worker to rest, and keep it there",
+       .summary = "Park a worker: stop it and keep it stopped",
        .arguments = {path},
        .run = [](const VerbCall& call) { return ask_for(call, "/park", "{}"); }},
       {.name = "run",
-       .summary = "Let a parked worker run again",
+       .summary = "Run a parked worker again",
        .arguments = {path},
        .run = [](const VerbCall& call) { return ask_for(call, "/run", "{}"); }},
       {.name = "restart",
-       .summary = "Stop a worker and begin with a fresh instance",
-       .arguments = {path, {.name = "--reason", .description = "why; it is kept"}},
+       .summary = "Stop a worker and start a new instance",
+       .arguments = {path, {.name = "--reason", .description = "reason, shown in the history"}},
        .run = ask_restart},
       {.name = "remove",
-       .summary = "Remove a worker at the top, with its children",
+       .summary = "Remove a top-level worker and its children",
        .arguments = {path},
        .run = ask_remove},
       {.name = "apply",
-       .summary = "Make the tree as a file says; nothing is changed where there is any mistake",
+       .summary = "Replace the worker tree with a file; refused if the file has any mistake",
        .arguments = {file,
                      {.name = "--expected-version",
-                      .description = "only if nobody has changed the tree since this version"}},
+                      .description = "refuse if the tree has changed since this version"}},
        .run = apply_file},
       {.name = "diff",
-       .summary = "Say what applying a file would change; ends with 1 where there is something",
+       .summary = "Show what applying a file would change; exits with 1 if there are changes",
        .arguments = {file},
        .run = diff_file},
       {.name = "logs",
        .summary = "Show the last lines of a process's output",
-       .arguments = {path, {.name = "--lines", .description = "how many; default: 100"}},
+       .arguments = {path, {.name = "--lines", .description = "number of lines; default: 100"}},
        .run = show_logs},
       {.name = "scenario",
        .summary = "Play an example in virtual time: " + scenario_names(),
-       .arguments = {{.name = "name", .description = "which one", .required = true}},
+       .arguments = {{.name = "name", .description = "name of the scenario", .required = true}},
        .local = true,
        .run = play_named},
   };

@@ -14,7 +14,7 @@ namespace {
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-/// How many bytes the character takes that the text begins with; 0 where it is none.
+/// The length in bytes of the character at the start of the text; 0 if it is not valid UTF-8.
 std::size_t character(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.front());
   if (first < 0x80) return 1;
@@ -60,7 +60,7 @@ NodeView view_worker(const WorkerView& worker) {
                 .transitions = worker.transitions,
                 .children = worker.children,
                 .children_healthy = worker.children_healthy};
-  // At the top there is no parent that anybody could look at.
+  // The parent of a worker at the top is internal.
   if (made.path == made.name) made.parent.clear();
   if (worker.observed_ago) made.observed_seconds_ago = seconds(*worker.observed_ago);
   if (worker.next_try) made.next_try_seconds = seconds(*worker.next_try);
@@ -86,7 +86,7 @@ void hide_secrets(NodeView& worker, const Secrets& secrets, const RecentHistory&
     text = is_current || text.empty() ? secrets.hide(text) : std::string(kHidden);
   };
   hide(worker.reason, history.is_reason_current);
-  // A mistake in a configuration quotes it.
+  // The error of a configuration quotes it.
   hide(worker.problem, history.is_problem_current && worker.health != enum_name(Health::config_error));
 }
 

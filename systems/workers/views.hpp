@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What the API shows of workers, as values that are encoded as they are.
+/// The JSON objects of the API for workers.
 
 #include <cstdint>
 #include <map>
@@ -52,12 +52,12 @@ struct ProblemView {
   std::string expected;
   std::string actual;
   std::string suggestion;
-  std::string text;  ///< all of it in one line
+  std::string text;  ///< everything in one line
 };
 
 struct NodeList {
   std::int64_t version = 0;  ///< of the tree
-  std::string file;          ///< that is watched; empty: none
+  std::string file;          ///< the watched file; empty if there is none
   std::vector<ProblemView> problems{};
   std::uint64_t total = 0;
   std::vector<NodeView> workers{};  ///< parents before their children
@@ -97,7 +97,7 @@ struct ChangeView {
   std::string name;
 };
 struct DiffView {
-  std::int64_t version = 0;  ///< of the tree that was compared with
+  std::int64_t version = 0;  ///< of the tree that the file was compared with
   bool differs = false;
   std::string text;
   std::vector<ChangeView> changes{};
@@ -115,13 +115,13 @@ NodeDetail view_detail(const WorkerView& worker, const RecentHistory& history);
 /// secrets are not known any more.
 void hide_secrets(NodeView& worker, const Secrets& secrets, const RecentHistory& history);
 void hide_secrets(NodeDetail& detail, const Secrets& secrets, const RecentHistory& history);
-/// The place of a mistake without what was written there.
+/// Keeps only the position of a mistake.
 void hide_secrets(ProblemView& problem);
 ProblemView view_problem(const ConfigProblem& problem);
 DiffView view_diff(const TreeDiff& diff, std::int64_t version);
 LogView view_log(const std::vector<LogLine>& lines);
 
-/// Bytes that are no UTF-8 as U+FFFD.
+/// Replaces bytes that are not UTF-8 by U+FFFD.
 std::string as_utf8(std::string_view text);
 
 }  // namespace pawl::workers

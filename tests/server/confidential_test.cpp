@@ -154,7 +154,7 @@ children:
     workerType: http_check
     userSpec:
       config:
-        url: http://user:{0}@127.0.0.1:1/?again={0}
+        url: http://127.0.0.1:1/?again={0}
         expect_body: {0}
         unhealthy_after: 1
   - name: hall

@@ -88,7 +88,7 @@ TEST_F(ReadTree, AKeyWithoutAValueIsAsIfItWereNotThere) {
 
 TEST_F(ReadTree, AFileWithoutChildrenIsRefusedSoThatACutOneDoesNotRemoveAll) {
   EXPECT_THAT(mistakes("variables: {}\n"),
-              ElementsAre("site.yaml:1: children: it is missing, or has no value; expected a list of "
+              ElementsAre("site.yaml:1: children: the key is missing or has no value; expected a list of "
                           "workers; [] for none"));
   EXPECT_THAT(mistakes("children:\n"), ElementsAre(HasSubstr("[] for none")));
   EXPECT_THAT(mistakes(""), ElementsAre(HasSubstr("children, variables, location, got nothing")));
@@ -186,7 +186,7 @@ children:
           "workerType, userSpec, stateMapping, enabled, location, children, got \"nam\"; did you mean "
           "name?",
           "site.yaml:3: children[0]: the worker has no name; expected name: pump-1",
-          "site.yaml:4: children[0].workerType: there is no such type of workers; expected "
+          "site.yaml:4: children[0].workerType: there is no such worker type; expected "
           "one of mqtt_client, pump, got \"pumpe\"; did you mean pump?",
           "site.yaml:7: children[1].enabled: the value is of another kind; expected true or "
           "false, got the text \"yes\"",
@@ -202,7 +202,7 @@ TEST_F(ReadTree, TheErrorListsEveryMistakeOnItsLine) {
       tree.error().message(),
       "site.yaml:2: children[0].name: the name cannot be part of a path; expected letters, digits, '_', "
       "'-' and '.', at most 63; not . or .., got \"a b\"\n"
-      "site.yaml:3: children[0].workerType: there is no such type of workers; expected one of "
+      "site.yaml:3: children[0].workerType: there is no such worker type; expected one of "
       "mqtt_client, pump, got \"x\"");
   EXPECT_EQ(tree.error().field("file"), "site.yaml");
   EXPECT_EQ(tree.error().field("line"), "2");
@@ -215,7 +215,7 @@ TEST_F(ReadTree, ProgramsGetTheParts) {
               ElementsAre(ConfigProblem{.file = "f",
                                         .line = 2,
                                         .key = "children[0].workerType",
-                                        .problem = "there is no such type of workers",
+                                        .problem = "there is no such worker type",
                                         .expected = "one of mqtt_client, pump",
                                         .actual = "\"Pump\"",
                                         .suggestion = "pump"}));
@@ -305,7 +305,7 @@ TEST_F(ReadTree, UnknownStatesInAMappingAreRefused) {
                           "one of Stopped, Running, Degraded, run, park, got \"stoped\"; did you mean "
                           "Stopped?"));
   EXPECT_THAT(mistakes_of_pump("    stateMapping: {Running: TryingToStart}\n"),
-              ElementsAre(HasSubstr("a pump is in this state only in passing")));
+              ElementsAre(HasSubstr("a pump only passes through this state")));
   EXPECT_THAT(mistakes_of_pump("    stateMapping: {Running: run, running: park}\n"),
               ElementsAre(HasSubstr("the state Running is given twice, in other letters")));
 }
@@ -418,8 +418,9 @@ TEST_F(ReadNestedTree, MistakesAreFoundOnTheirLines) {
                   HasSubstr("site.yaml:6: children[0].children[1].workerType: "),
                   HasSubstr("site.yaml:7: children[0].children[2].userSpec.config: there is no "
                             "variable .X")));
-  EXPECT_THAT(mistakes("children:\n  - name: p\n    workerType: pump\n    children: []\n"),
-              ElementsAre(HasSubstr("site.yaml:4: children[0].children: a pump has no children")));
+  EXPECT_THAT(
+      mistakes("children:\n  - name: p\n    workerType: pump\n    children: []\n"),
+      ElementsAre(HasSubstr("site.yaml:4: children[0].children: a pump does not take the key children")));
   EXPECT_THAT(
       mistakes("children:\n  - name: p\n    workerType: group\n    userSpec: {config: 'children: []'}\n"
                "    children: []\n"),

@@ -71,7 +71,7 @@ void start_and_die(const World& world, SlowShim& slow, std::uint64_t generation)
   const pid_t server = ::fork();
   ASSERT_GE(server, 0);
   if (server == 0) {
-    const auto started = world.keeper(slow.path()).start("pump", generation, counted(world));
+    const auto started = world.manager(slow.path()).start("pump", generation, counted(world));
     ::_exit(started ? 0 : 1);
   }
   slow.await();
@@ -81,8 +81,8 @@ void start_and_die(const World& world, SlowShim& slow, std::uint64_t generation)
 
 TEST(ProcessCrash, WhenTheShimIsKilledTheCommandDiesAndIsLost) {
   const World world;
-  const auto keeper = world.keeper();
-  ASSERT_TRUE(keeper.start("pump", 1, counted(world)));
+  const auto manager = world.manager();
+  ASSERT_TRUE(manager.start("pump", 1, counted(world)));
   world.lines("pump", 1);
   const auto [shim, command] = pids(world, "pump");
   const Handle shim_handle(shim);
@@ -90,21 +90,21 @@ TEST(ProcessCrash, WhenTheShimIsKilledTheCommandDiesAndIsLost) {
   ASSERT_EQ(::kill(shim, SIGKILL), 0);
   EXPECT_TRUE(command_handle.ended());
   ASSERT_TRUE(shim_handle.ended());
-  const auto status = keeper.look("pump").value();
+  const auto status = manager.status("pump").value();
   EXPECT_EQ(status.state, ProcessState::lost);
   EXPECT_EQ(status.generation, 1U);
   EXPECT_FALSE(status.exit);
-  ASSERT_TRUE(keeper.start("pump", 1, counted(world)));  // was started: not again
-  EXPECT_EQ(keeper.look("pump").value().state, ProcessState::lost);
-  ASSERT_TRUE(keeper.start("pump", 2, counted(world)));
-  EXPECT_EQ(keeper.look("pump").value().state, ProcessState::running);
+  ASSERT_TRUE(manager.start("pump", 1, counted(world)));  // was started: not again
+  EXPECT_EQ(manager.status("pump").value().state, ProcessState::lost);
+  ASSERT_TRUE(manager.start("pump", 2, counted(world)));
+  EXPECT_EQ(manager.status("pump").value().state, ProcessState::running);
 }
 
 /// What has forked away from a command whose shim is killed, and what ends it.
-void expect_no_orphan_after(const std::function<Result<void>(const ProcessKeeper&, const World&)>& act) {
+void expect_no_orphan_after(const std::function<Result<void>(const ProcessManager&, const World&)>& act) {
   const World world;
-  const auto keeper = world.keeper();
-  ASSERT_TRUE(keeper.start(
+  const auto manager = world.manager();
+  ASSERT_TRUE(manager.start(
       "pump", 1, shell("(setsid sh -c 'trap \"\" TERM HUP; echo $$; exec sleep 1000' &) ; exec sleep 1000")));
   const Handle grandchild(std::stoi(world.lines("pump", 1).front()));
   const auto shim = pids(world, "pump").shim;
@@ -112,36 +112,36 @@ void expect_no_orphan_after(const std::function<Result<void>(const ProcessKeeper
   ASSERT_EQ(::kill(shim, SIGKILL), 0);
   ASSERT_TRUE(shim_handle.ended());
   EXPECT_TRUE(grandchild.lives());
-  ASSERT_TRUE(act(keeper, world));
+  ASSERT_TRUE(act(manager, world));
   EXPECT_FALSE(grandchild.lives());
 }
 
 TEST(ProcessCrash, WhatOutlivesAKilledShimEndsBeforeTheNextGenerationBegins) {
   expect_no_orphan_after(
-      [](const auto& keeper, const auto& world) { return keeper.start("pump", 2, counted(world)); });
+      [](const auto& manager, const auto& world) { return manager.start("pump", 2, counted(world)); });
 }
 
 TEST(ProcessCrash, WhatOutlivesAKilledShimEndsWithStop) {
-  expect_no_orphan_after([](const auto& keeper, const auto&) { return keeper.stop("pump", kLongGrace); });
+  expect_no_orphan_after([](const auto& manager, const auto&) { return manager.stop("pump", kLongGrace); });
 }
 
 TEST(ProcessCrash, WhatOutlivesAKilledShimEndsWithForget) {
-  expect_no_orphan_after([](const auto& keeper, const auto&) { return keeper.forget("pump"); });
+  expect_no_orphan_after([](const auto& manager, const auto&) { return manager.forget("pump"); });
 }
 
 TEST(ProcessCrash, AfterTheServerIsKilledTheNextOneAdopts) {
   const World world;
-  in_killed_process([&] { EXPECT_TRUE(world.keeper().start("pump", 1, counted(world))); });
-  const auto keeper = world.keeper();
-  const auto status = keeper.look("pump").value();
+  in_killed_process([&] { EXPECT_TRUE(world.manager().start("pump", 1, counted(world))); });
+  const auto manager = world.manager();
+  const auto status = manager.status("pump").value();
   EXPECT_EQ(status.state, ProcessState::running);
   EXPECT_EQ(status.generation, 1U);
   EXPECT_EQ(status.pid, pids(world, "pump").command);
-  ASSERT_TRUE(keeper.start("pump", 1, counted(world)));
+  ASSERT_TRUE(manager.start("pump", 1, counted(world)));
   world.lines("pump", 1);
   EXPECT_EQ(world.runs(), 1U);
-  ASSERT_TRUE(keeper.stop("pump", kLongGrace));
-  EXPECT_EQ(keeper.look("pump").value().exit->signal, SIGTERM);
+  ASSERT_TRUE(manager.stop("pump", kLongGrace));
+  EXPECT_EQ(manager.status("pump").value().exit->signal, SIGTERM);
 }
 
 TEST(ProcessCrash, AnEndThatHappensWhileNoServerLivesIsKnown) {
@@ -149,11 +149,11 @@ TEST(ProcessCrash, AnEndThatHappensWhileNoServerLivesIsKnown) {
   const auto fifo = world.root() + "/fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   in_killed_process([&] {
-    EXPECT_TRUE(world.keeper().start("pump", 1, shell(fmt::format("read x < {}; echo bye; exit 5", fifo))));
+    EXPECT_TRUE(world.manager().start("pump", 1, shell(fmt::format("read x < {}; echo bye; exit 5", fifo))));
   });
   write_all(fifo, "go\n");
   world.until_ended("pump");
-  const auto status = world.keeper().look("pump").value();
+  const auto status = world.manager().status("pump").value();
   EXPECT_EQ(status.state, ProcessState::exited);
   EXPECT_EQ(status.exit->code, 5);
   EXPECT_EQ(world.lines("pump", 1).back(), "bye");
@@ -162,10 +162,10 @@ TEST(ProcessCrash, AnEndThatHappensWhileNoServerLivesIsKnown) {
 TEST(ProcessCrash, AServerThatInheritsOrphansReapsItsShims) {
   const Orphanage orphanage;
   const World world;
-  const auto keeper = world.keeper();
-  ASSERT_TRUE(keeper.start("pump", 1, counted(world)));
-  ASSERT_TRUE(keeper.stop("pump", kLongGrace));
-  EXPECT_EQ(keeper.look("pump").value().state, ProcessState::exited);
+  const auto manager = world.manager();
+  ASSERT_TRUE(manager.start("pump", 1, counted(world)));
+  ASSERT_TRUE(manager.stop("pump", kLongGrace));
+  EXPECT_EQ(manager.status("pump").value().state, ProcessState::exited);
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
   EXPECT_EQ(errno, ECHILD);
 }
@@ -175,10 +175,10 @@ TEST(ProcessCrash, AShimThatComesUpAfterItsServerWasKilledRunsOnce) {
   const World world;
   SlowShim slow(world);
   start_and_die(world, slow, 1);
-  EXPECT_EQ(world.keeper().look("pump").value().state, ProcessState::absent);
+  EXPECT_EQ(world.manager().status("pump").value().state, ProcessState::absent);
   slow.release();
   world.lines("pump", 1);
-  ASSERT_TRUE(world.keeper().start("pump", 1, counted(world)));
+  ASSERT_TRUE(world.manager().start("pump", 1, counted(world)));
   EXPECT_EQ(world.runs(), 1U);
 }
 
@@ -187,7 +187,7 @@ TEST(ProcessCrash, AShimThatComesUpTooLateFindsTheLockHeldAndRunsNothing) {
   const World world;
   SlowShim slow(world);
   start_and_die(world, slow, 1);
-  ASSERT_TRUE(world.keeper().start("pump", 1, counted(world)));
+  ASSERT_TRUE(world.manager().start("pump", 1, counted(world)));
   world.lines("pump", 1);
   slow.release();
   EXPECT_TRUE(Orphanage::ended_with(kExitHeld));
@@ -199,8 +199,8 @@ TEST(ProcessCrash, AShimThatComesUpAfterItsGenerationEndedRunsNothing) {
   const World world;
   SlowShim slow(world);
   start_and_die(world, slow, 1);
-  ASSERT_TRUE(world.keeper().start("pump", 2, shell("true")));
-  ASSERT_TRUE(world.keeper().stop("pump", kLongGrace));
+  ASSERT_TRUE(world.manager().start("pump", 2, shell("true")));
+  ASSERT_TRUE(world.manager().stop("pump", kLongGrace));
   slow.release();
   EXPECT_TRUE(Orphanage::ended_with(kExitUsed));
   EXPECT_EQ(world.runs(), 0U);
@@ -211,26 +211,26 @@ TEST(ProcessCrash, AShimOfAForgottenWorkerRunsNothingNorInTheOneOfTheSameName) {
   const World world;
   SlowShim slow(world);
   start_and_die(world, slow, 9);
-  ASSERT_TRUE(world.keeper().forget("pump"));
-  ASSERT_TRUE(world.keeper().start("pump", 1, shell("true")));
-  ASSERT_TRUE(world.keeper().stop("pump", kLongGrace));
+  ASSERT_TRUE(world.manager().forget("pump"));
+  ASSERT_TRUE(world.manager().start("pump", 1, shell("true")));
+  ASSERT_TRUE(world.manager().stop("pump", kLongGrace));
   slow.release();
   EXPECT_TRUE(Orphanage::ended_with(kExitHeld));
   EXPECT_EQ(world.runs(), 0U);
-  EXPECT_EQ(world.keeper().look("pump").value().generation, 1U);
+  EXPECT_EQ(world.manager().status("pump").value().generation, 1U);
 }
 
 TEST(ProcessCrash, AShimThatNeverComesUpIsGivenUpAndDoesNotComeLater) {
   const World world;
   SlowShim slow(world);
-  const auto keeper = world.keeper(slow.path(), {.start = std::chrono::milliseconds(50)});
-  const auto started = keeper.start("pump", 1, counted(world));
+  const auto manager = world.manager(slow.path(), {.start = std::chrono::milliseconds(50)});
+  const auto started = manager.start("pump", 1, counted(world));
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error().code(), Code::process_failed);
   EXPECT_THAT(started.error().message(), HasSubstr("did not come up in time"));
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
   EXPECT_EQ(errno, ECHILD);
-  EXPECT_EQ(keeper.look("pump").value().state, ProcessState::absent);
+  EXPECT_EQ(manager.status("pump").value().state, ProcessState::absent);
 }
 
 TEST(ProcessCrash, StartingCanBeCancelled) {
@@ -238,7 +238,7 @@ TEST(ProcessCrash, StartingCanBeCancelled) {
   SlowShim slow(world);
   std::stop_source stop;
   stop.request_stop();
-  const auto started = world.keeper(slow.path()).start("pump", 1, counted(world), stop.get_token());
+  const auto started = world.manager(slow.path()).start("pump", 1, counted(world), stop.get_token());
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error().code(), Code::cancelled);
 }
@@ -260,41 +260,41 @@ void write_status(const World& world, const ProcessKey& shim, const ProcessKey& 
 
 TEST(ProcessCrash, ANumberThatWasGivenToAnotherProcessIsNotTakenForTheOldOne) {
   const World world;
-  const auto keeper = world.keeper();
+  const auto manager = world.manager();
   ProcStat self;
   ASSERT_TRUE(read_stat(::getpid(), self));
   // Nothing here may be signalled: it is this test.
   write_status(world, {self.pid, self.start + 1}, {self.pid, self.start + 1});
-  EXPECT_EQ(keeper.look("pump").value().state, ProcessState::lost);
-  ASSERT_TRUE(keeper.stop("pump", kLongGrace));
-  EXPECT_EQ(keeper.look("pump").value().state, ProcessState::lost);
+  EXPECT_EQ(manager.status("pump").value().state, ProcessState::lost);
+  ASSERT_TRUE(manager.stop("pump", kLongGrace));
+  EXPECT_EQ(manager.status("pump").value().state, ProcessState::lost);
 
   const systems::Descriptor lock(::open((world.place("pump") + "/lock").c_str(), O_RDWR | O_CLOEXEC));
   struct flock whole{};
   whole.l_type = F_WRLCK;
   ASSERT_EQ(::fcntl(lock.get(), F_OFD_SETLK, &whole), 0);
-  EXPECT_EQ(keeper.look("pump").value().state, ProcessState::starting);
-  const auto impatient = world.keeper(PAWL_SHIM, {.start = std::chrono::milliseconds(50)});
+  EXPECT_EQ(manager.status("pump").value().state, ProcessState::starting);
+  const auto impatient = world.manager(PAWL_SHIM, {.start = std::chrono::milliseconds(50)});
   const auto stopped = impatient.stop("pump", Duration::zero());
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().code(), Code::process_failed);
   EXPECT_FALSE(impatient.start("pump", 2, counted(world)));
   whole.l_type = F_UNLCK;
   ASSERT_EQ(::fcntl(lock.get(), F_OFD_SETLK, &whole), 0);
-  ASSERT_TRUE(keeper.start("pump", 2, counted(world)));
+  ASSERT_TRUE(manager.start("pump", 2, counted(world)));
 }
 
 TEST(ProcessCrash, ADamagedStatusIsReportedAndNothingIsStartedOnIt) {
   const World world;
-  const auto keeper = world.keeper();
-  ASSERT_TRUE(keeper.start("pump", 1, shell("true")));
+  const auto manager = world.manager();
+  ASSERT_TRUE(manager.start("pump", 1, shell("true")));
   world.until_ended("pump");
   write_all(world.place("pump") + "/status", "pawl-process 1\ngeneration 1\n");
-  EXPECT_EQ(keeper.look("pump").error().code(), Code::process_failed);
-  EXPECT_EQ(keeper.start("pump", 2, counted(world)).error().code(), Code::process_failed);
+  EXPECT_EQ(manager.status("pump").error().code(), Code::process_failed);
+  EXPECT_EQ(manager.start("pump", 2, counted(world)).error().code(), Code::process_failed);
   EXPECT_EQ(world.runs(), 0U);
   write_all(world.place("pump") + "/status", "");
-  EXPECT_EQ(keeper.start("pump", 2, counted(world)).error().code(), Code::process_failed);
+  EXPECT_EQ(manager.start("pump", 2, counted(world)).error().code(), Code::process_failed);
   std::filesystem::remove(world.place("pump") + "/status");
 }
 
@@ -312,9 +312,9 @@ TEST(ProcessCrash, ServersThatAreKilledWhileTheyStartRunEachGenerationOnce) {
     const pid_t server = ::fork();
     ASSERT_GE(server, 0);
     if (server == 0) {
-      const auto keeper = world.keeper();
+      const auto manager = world.manager();
       for (int worker = 0; worker < kWorkers; ++worker) {
-        if (!keeper.start(id(worker), generation, spec(worker, generation))) ::_exit(1);
+        if (!manager.start(id(worker), generation, spec(worker, generation))) ::_exit(1);
         if (::write(heard[1], "x", 1) != 1) ::_exit(1);
       }
       ::pause();
@@ -326,12 +326,12 @@ TEST(ProcessCrash, ServersThatAreKilledWhileTheyStartRunEachGenerationOnce) {
     ASSERT_EQ(::waitpid(server, nullptr, 0), server);
     ::close(heard[0]);
     ::close(heard[1]);
-    const auto keeper = world.keeper();
+    const auto manager = world.manager();
     for (int worker = 0; worker < kWorkers; ++worker) {
-      ASSERT_TRUE(keeper.start(id(worker), generation, spec(worker, generation)));
-      EXPECT_EQ(keeper.look(id(worker)).value().state, ProcessState::running);
+      ASSERT_TRUE(manager.start(id(worker), generation, spec(worker, generation)));
+      EXPECT_EQ(manager.status(id(worker)).value().state, ProcessState::running);
     }
-    for (int worker = 0; worker < kWorkers; ++worker) ASSERT_TRUE(keeper.stop(id(worker), kLongGrace));
+    for (int worker = 0; worker < kWorkers; ++worker) ASSERT_TRUE(manager.stop(id(worker), kLongGrace));
   }
   // A shell may have been ended before it wrote its line, but none wrote it twice.
   std::istringstream text(read_all(world.runs_file()));

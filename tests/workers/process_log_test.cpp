@@ -19,11 +19,11 @@ std::uint64_t size_of(const World& world, const std::string& file) {
 
 TEST(ProcessLog, EachLineHasItsTimeAndItsStream) {
   const World world;
-  const auto keeper = world.keeper();
-  ASSERT_TRUE(keeper.start("pump", 1, shell("echo one; exec 1>&2; echo two; printf 'no end'")));
+  const auto manager = world.manager();
+  ASSERT_TRUE(manager.start("pump", 1, shell("echo one; exec 1>&2; echo two; printf 'no end'")));
   world.until_ended("pump");
-  const auto status = keeper.look("pump").value();
-  const auto lines = keeper.tail("pump", 10).value();
+  const auto status = manager.status("pump").value();
+  const auto lines = manager.tail("pump", 10).value();
   std::vector<std::string> out;
   std::vector<std::string> err;
   for (const auto& line : lines) (line.error ? err : out).push_back(line.text);
@@ -39,13 +39,13 @@ TEST(ProcessLog, EachLineHasItsTimeAndItsStream) {
 
 TEST(ProcessLog, ALongLineIsCutAndTheNextIsWhole) {
   const World world;
-  const auto keeper = world.keeper();
+  const auto manager = world.manager();
   auto spec = shell("head -c 300000 /dev/zero | tr '\\0' x; echo; echo exactly-16-chars; echo next");
   spec.line_bytes = 16;
   spec.log_bytes = 4096;
-  ASSERT_TRUE(keeper.start("pump", 1, spec));
+  ASSERT_TRUE(manager.start("pump", 1, spec));
   world.until_ended("pump");
-  const auto lines = keeper.tail("pump", 10).value();
+  const auto lines = manager.tail("pump", 10).value();
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_EQ(lines[0].text, std::string(16, 'x'));
   EXPECT_TRUE(lines[0].cut);
@@ -56,22 +56,22 @@ TEST(ProcessLog, ALongLineIsCutAndTheNextIsWhole) {
 
 TEST(ProcessLog, AFloodStaysWithinTheLimitAndItsEndIsKept) {
   const World world;
-  const auto keeper = world.keeper();
+  const auto manager = world.manager();
   auto spec = shell("seq 1 300000; seq 1 100000 >&2; echo last");
   spec.log_bytes = 64 << 10;
   spec.line_bytes = 128;
-  ASSERT_TRUE(keeper.start("pump", 1, spec));
+  ASSERT_TRUE(manager.start("pump", 1, spec));
   world.until("pump", [&] {
     EXPECT_LE(size_of(world, "log"), spec.log_bytes / 2);
     EXPECT_LE(size_of(world, "log.1"), spec.log_bytes / 2);
-    return keeper.look("pump").value().state == ProcessState::exited;
+    return manager.status("pump").value().state == ProcessState::exited;
   });
   EXPECT_GT(size_of(world, "log.1"), spec.log_bytes / 4);
-  const auto status = keeper.look("pump").value();
+  const auto status = manager.status("pump").value();
   EXPECT_EQ(status.log_bytes, size_of(world, "log") + size_of(world, "log.1"));
   EXPECT_EQ(status.log_lost_bytes, 0U);
   EXPECT_EQ(status.exit->code, 0);
-  const auto all = keeper.tail("pump", 10'000).value();
+  const auto all = manager.tail("pump", 10'000).value();
   EXPECT_GT(all.size(), 800U);
   // The numbers of each stream follow one another, also where one log ends and the next begins.
   int before = 0;
@@ -83,26 +83,26 @@ TEST(ProcessLog, AFloodStaysWithinTheLimitAndItsEndIsKept) {
     before = std::stoi(line.text);
   }
   EXPECT_EQ(before, 100'000);
-  EXPECT_THAT(keeper.tail("pump", 1).value().size(), 1U);
+  EXPECT_THAT(manager.tail("pump", 1).value().size(), 1U);
 }
 
 TEST(ProcessLog, AFloodWithoutEndCanBeStopped) {
   const World world;
-  const auto keeper = world.keeper();
+  const auto manager = world.manager();
   auto spec = shell("exec yes");
   spec.log_bytes = 64 << 10;
-  ASSERT_TRUE(keeper.start("pump", 1, spec));
+  ASSERT_TRUE(manager.start("pump", 1, spec));
   world.until("pump", [&] { return size_of(world, "log.1") > 0; });
-  ASSERT_TRUE(keeper.stop("pump", Duration::max()));
-  EXPECT_EQ(keeper.look("pump").value().exit->signal, SIGTERM);
-  EXPECT_LE(keeper.look("pump").value().log_bytes, spec.log_bytes);
+  ASSERT_TRUE(manager.stop("pump", Duration::max()));
+  EXPECT_EQ(manager.status("pump").value().exit->signal, SIGTERM);
+  EXPECT_LE(manager.status("pump").value().log_bytes, spec.log_bytes);
 }
 
 TEST(ProcessLog, EveryByteButTheLineEndIsKept) {
   const World world;
-  const auto keeper = world.keeper();
+  const auto manager = world.manager();
   ASSERT_TRUE(
-      keeper.start("pump", 1, shell("printf 'a\\000b\\377\\r\\n\\n2026-01-01T00:00:00.000000Z err x\\n'")));
+      manager.start("pump", 1, shell("printf 'a\\000b\\377\\r\\n\\n2026-01-01T00:00:00.000000Z err x\\n'")));
   world.until_ended("pump");
   using namespace std::string_literals;
   EXPECT_THAT(world.lines("pump", 3), ElementsAre("a\0b\xff\r"s, "", "2026-01-01T00:00:00.000000Z err x"));
@@ -110,33 +110,33 @@ TEST(ProcessLog, EveryByteButTheLineEndIsKept) {
 
 TEST(ProcessLog, TheLogOfEarlierGenerationsIsContinued) {
   const World world;
-  const auto keeper = world.keeper();
+  const auto manager = world.manager();
   for (std::uint64_t generation = 1; generation <= 3; ++generation) {
-    ASSERT_TRUE(keeper.start("pump", generation, shell(fmt::format("echo {}", generation))));
-    ASSERT_TRUE(keeper.stop("pump", Duration::max()));
+    ASSERT_TRUE(manager.start("pump", generation, shell(fmt::format("echo {}", generation))));
+    ASSERT_TRUE(manager.stop("pump", Duration::max()));
   }
   // One that was stopped early may have written nothing.
-  ASSERT_TRUE(keeper.start("pump", 4, shell("echo 4; echo 5; echo 6")));
+  ASSERT_TRUE(manager.start("pump", 4, shell("echo 4; echo 5; echo 6")));
   world.until_ended("pump");
-  EXPECT_EQ(keeper.tail("pump", 1).value().front().text, "6");
+  EXPECT_EQ(manager.tail("pump", 1).value().front().text, "6");
   std::vector<std::string> last;
-  const auto lines = keeper.tail("pump", 2).value();
+  const auto lines = manager.tail("pump", 2).value();
   for (const auto& line : lines) last.push_back(line.text);
   EXPECT_THAT(last, ElementsAre("5", "6"));
-  EXPECT_TRUE(keeper.tail("pump", 0).value().empty());
+  EXPECT_TRUE(manager.tail("pump", 0).value().empty());
 }
 
 TEST(ProcessLog, WhatCannotBeWrittenIsCountedAndHoldsNothingUp) {
   const World world;
-  const auto keeper = world.keeper();
-  ASSERT_TRUE(keeper.start("pump", 1, shell("true")));
+  const auto manager = world.manager();
+  ASSERT_TRUE(manager.start("pump", 1, shell("true")));
   world.until_ended("pump");
   std::filesystem::create_directory(world.place("pump") + "/log");
   std::filesystem::create_directory(world.place("pump") + "/log.1");
   std::filesystem::create_directory(world.place("pump") + "/log.1/full");
-  ASSERT_TRUE(keeper.start("pump", 2, shell("seq 1 50000; exit 6")));
+  ASSERT_TRUE(manager.start("pump", 2, shell("seq 1 50000; exit 6")));
   world.until_ended("pump");
-  const auto status = keeper.look("pump").value();
+  const auto status = manager.status("pump").value();
   EXPECT_EQ(status.exit->code, 6);
   EXPECT_GT(status.log_lost_bytes, 50'000U);
 }

@@ -22,10 +22,10 @@ using ::testing::Not;
 
 TEST(ProcessStart, TheExitCodeIsKnown) {
   const World world;
-  const auto keeper = world.keeper();
-  ASSERT_TRUE(keeper.start("pump", 1, shell("exit 7")));
+  const auto manager = world.manager();
+  ASSERT_TRUE(manager.start("pump", 1, shell("exit 7")));
   world.until_ended("pump");
-  const auto status = keeper.look("pump").value();
+  const auto status = manager.status("pump").value();
   EXPECT_EQ(status.state, ProcessState::exited);
   EXPECT_EQ(status.generation, 1U);
   ASSERT_TRUE(status.exit);
@@ -36,10 +36,10 @@ TEST(ProcessStart, TheExitCodeIsKnown) {
 
 TEST(ProcessStart, TheSignalThatEndedItIsKnown) {
   const World world;
-  const auto keeper = world.keeper();
-  ASSERT_TRUE(keeper.start("pump", 1, shell("kill -USR1 $$")));
+  const auto manager = world.manager();
+  ASSERT_TRUE(manager.start("pump", 1, shell("kill -USR1 $$")));
   world.until_ended("pump");
-  const auto status = keeper.look("pump").value();
+  const auto status = manager.status("pump").value();
   ASSERT_TRUE(status.exit);
   EXPECT_EQ(status.exit->signal, SIGUSR1);
   EXPECT_EQ(status.exit->code, std::nullopt);
@@ -47,43 +47,43 @@ TEST(ProcessStart, TheSignalThatEndedItIsKnown) {
 
 TEST(ProcessStart, WhatWasNeverStartedIsAbsent) {
   const World world;
-  EXPECT_EQ(world.keeper().look("pump").value().state, ProcessState::absent);
-  EXPECT_TRUE(world.keeper().tail("pump", 10).value().empty());
+  EXPECT_EQ(world.manager().status("pump").value().state, ProcessState::absent);
+  EXPECT_TRUE(world.manager().tail("pump", 10).value().empty());
 }
 
 TEST(ProcessStart, AGenerationIsStartedOnceWhileItRunsAndAfterwards) {
   const World world;
-  const auto keeper = world.keeper();
-  ASSERT_TRUE(keeper.start("pump", 3, counted(world)));
+  const auto manager = world.manager();
+  ASSERT_TRUE(manager.start("pump", 3, counted(world)));
   world.lines("pump", 1);
-  const int first = keeper.look("pump").value().pid;
-  ASSERT_TRUE(keeper.start("pump", 3, counted(world)));
-  EXPECT_EQ(keeper.look("pump").value().pid, first);
-  ASSERT_TRUE(keeper.stop("pump", std::chrono::seconds(60)));
-  ASSERT_TRUE(keeper.start("pump", 3, counted(world)));
-  EXPECT_EQ(keeper.look("pump").value().state, ProcessState::exited);
+  const int first = manager.status("pump").value().pid;
+  ASSERT_TRUE(manager.start("pump", 3, counted(world)));
+  EXPECT_EQ(manager.status("pump").value().pid, first);
+  ASSERT_TRUE(manager.stop("pump", std::chrono::seconds(60)));
+  ASSERT_TRUE(manager.start("pump", 3, counted(world)));
+  EXPECT_EQ(manager.status("pump").value().state, ProcessState::exited);
   EXPECT_EQ(world.runs(), 1U);
 }
 
 TEST(ProcessStart, AnotherGenerationIsRefusedWhileOneRuns) {
   const World world;
-  const auto keeper = world.keeper();
-  ASSERT_TRUE(keeper.start("pump", 3, counted(world)));
-  const auto later = keeper.start("pump", 4, counted(world));
+  const auto manager = world.manager();
+  ASSERT_TRUE(manager.start("pump", 3, counted(world)));
+  const auto later = manager.start("pump", 4, counted(world));
   ASSERT_FALSE(later);
   EXPECT_EQ(later.error().code(), Code::process_failed);
   EXPECT_THAT(later.error().message(), HasSubstr("generation 3 runs; stop it before 4"));
-  ASSERT_TRUE(keeper.stop("pump", std::chrono::seconds(60)));
-  ASSERT_TRUE(keeper.start("pump", 4, counted(world)));
-  EXPECT_EQ(keeper.look("pump").value().generation, 4U);
+  ASSERT_TRUE(manager.stop("pump", std::chrono::seconds(60)));
+  ASSERT_TRUE(manager.start("pump", 4, counted(world)));
+  EXPECT_EQ(manager.status("pump").value().generation, 4U);
 }
 
 TEST(ProcessStart, AnOlderGenerationIsRefused) {
   const World world;
-  const auto keeper = world.keeper();
-  ASSERT_TRUE(keeper.start("pump", 3, shell("true")));
+  const auto manager = world.manager();
+  ASSERT_TRUE(manager.start("pump", 3, shell("true")));
   world.until_ended("pump");
-  const auto older = keeper.start("pump", 2, counted(world));
+  const auto older = manager.start("pump", 2, counted(world));
   ASSERT_FALSE(older);
   EXPECT_EQ(older.error().code(), Code::process_failed);
   EXPECT_THAT(older.error().message(), HasSubstr("2 is older"));
@@ -96,14 +96,14 @@ TEST(ProcessStart, ManyThreadsAndProcessesThatRaceStartOnce) {
   for (int i = 0; i < 4; ++i) {
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
-    if (child == 0) ::_exit(world.keeper().start("pump", 1, counted(world)) ? 0 : 1);
+    if (child == 0) ::_exit(world.manager().start("pump", 1, counted(world)) ? 0 : 1);
     children.push_back(child);
   }
   std::vector<int> answers(8, 0);
   {
     std::vector<std::jthread> threads;
     for (auto& answer : answers) {
-      threads.emplace_back([&] { answer = world.keeper().start("pump", 1, counted(world)) ? 1 : 2; });
+      threads.emplace_back([&] { answer = world.manager().start("pump", 1, counted(world)) ? 1 : 2; });
     }
   }
   EXPECT_THAT(answers, ::testing::Each(1));
@@ -114,31 +114,31 @@ TEST(ProcessStart, ManyThreadsAndProcessesThatRaceStartOnce) {
   }
   world.lines("pump", 1);
   EXPECT_EQ(world.runs(), 1U);
-  EXPECT_EQ(world.keeper().look("pump").value().processes, 1U);
+  EXPECT_EQ(world.manager().status("pump").value().processes, 1U);
 }
 
 TEST(ProcessStart, WhatCannotBeExecutedHasFailedToStartAndSaysWhy) {
   const World world;
-  const auto keeper = world.keeper();
+  const auto manager = world.manager();
   const auto program = world.root() + "/nonsense";
   write_all(program, "\x01\x02 not a program", 0700);
   for (int i = 0; i < 2; ++i) {  // the answer stays the same
-    const auto started = keeper.start("pump", 1, {.command = {program}});
+    const auto started = manager.start("pump", 1, {.command = {program}});
     ASSERT_FALSE(started);
     EXPECT_EQ(started.error().code(), Code::process_failed);
     EXPECT_EQ(started.error().field("errno"), std::to_string(ENOEXEC));
   }
-  const auto status = keeper.look("pump").value();
+  const auto status = manager.status("pump").value();
   EXPECT_EQ(status.state, ProcessState::failed_to_start);
   EXPECT_THAT(status.error, HasSubstr("Exec format error"));
   EXPECT_FALSE(status.exit);
-  ASSERT_TRUE(keeper.start("pump", 2, shell("true")));
+  ASSERT_TRUE(manager.start("pump", 2, shell("true")));
 }
 
 TEST(ProcessStart, NobodyHasToReapTheShim) {
   const World world;
-  const auto keeper = world.keeper();
-  ASSERT_TRUE(keeper.start("pump", 1, shell("true")));
+  const auto manager = world.manager();
+  ASSERT_TRUE(manager.start("pump", 1, shell("true")));
   world.until_ended("pump");
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
   EXPECT_EQ(errno, ECHILD);
@@ -146,15 +146,15 @@ TEST(ProcessStart, NobodyHasToReapTheShim) {
 
 TEST(ProcessStart, OnlyASmallPartOfTheServersEnvironmentIsInherited) {
   const World world;
-  const auto keeper = world.keeper();
+  const auto manager = world.manager();
   ASSERT_EQ(::setenv("PAWL_TEST_SECRET", "of the server", 1), 0);  // NOLINT(concurrency-mt-unsafe)
   auto spec = shell("echo \"<$PAWL_TEST_SECRET> <$OWN> <$LANG> <$PATH>\"");
   spec.environment = {{"OWN", "of the worker"}, {"LANG", "xx"}};
-  ASSERT_TRUE(keeper.start("pump", 1, spec));
+  ASSERT_TRUE(manager.start("pump", 1, spec));
   world.until_ended("pump");
   EXPECT_THAT(world.lines("pump", 1).front(), ::testing::MatchesRegex("<> <of the worker> <xx> <.+>"));
   spec.inherit_environment = true;
-  ASSERT_TRUE(keeper.start("pump", 2, spec));
+  ASSERT_TRUE(manager.start("pump", 2, spec));
   world.until_ended("pump");
   EXPECT_THAT(world.lines("pump", 2).back(), HasSubstr("<of the server> <of the worker> <xx>"));
   ::unsetenv("PAWL_TEST_SECRET");  // NOLINT(concurrency-mt-unsafe)
@@ -162,10 +162,10 @@ TEST(ProcessStart, OnlyASmallPartOfTheServersEnvironmentIsInherited) {
 
 TEST(ProcessStart, TheEnvironmentIsNeitherSeenInTheShimNorWritten) {
   const World world;
-  const auto keeper = world.keeper();
+  const auto manager = world.manager();
   auto spec = shell("echo ready; exec sleep 1000");
   spec.environment = {{"TOKEN", "open-sesame"}};
-  ASSERT_TRUE(keeper.start("pump", 1, spec));
+  ASSERT_TRUE(manager.start("pump", 1, spec));
   world.lines("pump", 1);
   const auto [shim, command] = pids(world, "pump");
   const auto of_shim = fmt::format("/proc/{}/", shim);
@@ -180,30 +180,30 @@ TEST(ProcessStart, TheEnvironmentIsNeitherSeenInTheShimNorWritten) {
 
 TEST(ProcessStart, ArgumentsAreNotInterpreted) {
   const World world;
-  const auto keeper = world.keeper();
-  ASSERT_TRUE(keeper.start("pump", 1, {.command = {"printf", "%s\\n", "$(id)", "; ls", "a  b", ""}}));
+  const auto manager = world.manager();
+  ASSERT_TRUE(manager.start("pump", 1, {.command = {"printf", "%s\\n", "$(id)", "; ls", "a  b", ""}}));
   world.until_ended("pump");
   EXPECT_THAT(world.lines("pump", 4), ElementsAre("$(id)", "; ls", "a  b", ""));
 }
 
 TEST(ProcessStart, ItBeginsInItsDirectoryWithItsLimits) {
   const World world;
-  const auto keeper = world.keeper();
+  const auto manager = world.manager();
   auto spec = shell("pwd; ulimit -n; ulimit -v");
   spec.directory = world.root();
   spec.open_files = 33;
   spec.address_space = 512ULL << 20U;
-  ASSERT_TRUE(keeper.start("pump", 1, spec));
+  ASSERT_TRUE(manager.start("pump", 1, spec));
   world.until_ended("pump");
   EXPECT_THAT(world.lines("pump", 3), ElementsAre(world.root(), "33", std::to_string(512 << 10)));
 }
 
 TEST(ProcessStart, ItHasNeitherSignalsNorDescriptorsOfTheServer) {
   const World world;
-  const auto keeper = world.keeper();
+  const auto manager = world.manager();
   const int leaked = ::open("/dev/zero", O_RDONLY);  // NOLINT(android-cloexec-open): that is the point
   const auto old = ::signal(SIGUSR2, SIG_IGN);
-  ASSERT_TRUE(keeper.start("pump", 1, shell("grep -E 'Sig(Ign|Blk)' /proc/self/status; ls -l /proc/$$/fd")));
+  ASSERT_TRUE(manager.start("pump", 1, shell("grep -E 'Sig(Ign|Blk)' /proc/self/status; ls -l /proc/$$/fd")));
   world.until_ended("pump");
   ::signal(SIGUSR2, old);
   ::close(leaked);
@@ -218,7 +218,7 @@ TEST(ProcessStart, ItHasNeitherSignalsNorDescriptorsOfTheServer) {
 
 TEST(ProcessStart, AWrongSpecificationIsRefusedBeforeAnythingHappens) {
   const World world;
-  const auto keeper = world.keeper();
+  const auto manager = world.manager();
   using namespace std::string_literals;
   const struct {
     ProcessSpec spec;
@@ -245,24 +245,24 @@ TEST(ProcessStart, AWrongSpecificationIsRefusedBeforeAnythingHappens) {
       {{.command = {"/bin/sh"}, .address_space = 0}, "address_space", "leave it out"},
   };
   for (const auto& one : cases) {
-    const auto started = keeper.start("pump", 1, one.spec);
+    const auto started = manager.start("pump", 1, one.spec);
     ASSERT_FALSE(started) << one.says;
     EXPECT_EQ(started.error().code(), Code::invalid_argument) << one.says;
     EXPECT_EQ(started.error().field("field"), one.field);
     EXPECT_THAT(started.error().message(), HasSubstr(one.says));
   }
-  EXPECT_EQ(keeper.look("pump").value().state, ProcessState::absent);
-  EXPECT_EQ(keeper.start("", 1, shell("true")).error().code(), Code::invalid_argument);
-  EXPECT_EQ(keeper.start("pump", 0, shell("true")).error().code(), Code::invalid_argument);
+  EXPECT_EQ(manager.status("pump").value().state, ProcessState::absent);
+  EXPECT_EQ(manager.start("", 1, shell("true")).error().code(), Code::invalid_argument);
+  EXPECT_EQ(manager.start("pump", 0, shell("true")).error().code(), Code::invalid_argument);
 }
 
-TEST(ProcessStart, AKeeperNeedsAbsolutePathsAndAShim) {
+TEST(ProcessStart, AManagerNeedsAbsolutePathsAndAShim) {
   const World world;
-  EXPECT_EQ(ProcessKeeper::open("relative", PAWL_SHIM).error().code(), Code::invalid_argument);
-  EXPECT_EQ(ProcessKeeper::open(world.processes(), world.root() + "/none").error().code(),
+  EXPECT_EQ(ProcessManager::open("relative", PAWL_SHIM).error().code(), Code::invalid_argument);
+  EXPECT_EQ(ProcessManager::open(world.processes(), world.root() + "/none").error().code(),
             Code::invalid_argument);
-  EXPECT_EQ(ProcessKeeper::open("/dev/null/x", PAWL_SHIM).error().code(), Code::process_failed);
-  const auto other = world.keeper("/bin/true").start("pump", 1, shell("true"));
+  EXPECT_EQ(ProcessManager::open("/dev/null/x", PAWL_SHIM).error().code(), Code::process_failed);
+  const auto other = world.manager("/bin/true").start("pump", 1, shell("true"));
   ASSERT_FALSE(other);
   EXPECT_THAT(other.error().message(), HasSubstr("without a word"));
 }

@@ -30,7 +30,7 @@ World::World() {
 }
 
 World::~World() {
-  const auto all = keeper();
+  const auto all = manager();
   const auto ids = all.list();
   if (ids) {
     for (const auto& id : *ids) EXPECT_TRUE(all.stop(id, Duration::zero())) << id;
@@ -41,8 +41,8 @@ World::~World() {
 
 std::string World::place(std::string_view id) const { return processes() + "/" + directory_name(id).value(); }
 
-ProcessKeeper World::keeper(const std::string& shim, KeeperPatience patience) const {
-  return ProcessKeeper::open(processes(), shim, patience).value();
+ProcessManager World::manager(const std::string& shim, ProcessTimeouts timeouts) const {
+  return ProcessManager::open(processes(), shim, timeouts).value();
 }
 
 void World::until(std::string_view id, const std::function<bool()>& holds) const {
@@ -59,16 +59,16 @@ void World::until(std::string_view id, const std::function<bool()>& holds) const
 }
 
 void World::until_ended(std::string_view id) const {
-  const auto now = keeper();
+  const auto now = manager();
   until(id, [&] {
-    const auto state = now.look(id).value().state;
+    const auto state = now.status(id).value().state;
     return state != ProcessState::starting && state != ProcessState::running;
   });
 }
 
 std::vector<std::string> World::lines(std::string_view id, std::size_t count) const {
   std::vector<std::string> texts;
-  const auto now = keeper();
+  const auto now = manager();
   until(id, [&] {
     const auto found = now.tail(id, 10'000).value();
     texts.clear();

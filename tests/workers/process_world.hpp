@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Real processes for one test: a keeper in a directory of its own, of whose processes nothing is left when
+/// Real processes for one test: a manager in a directory of its own, of whose processes nothing is left when
 /// the test ends, and ways to wait for what they do.
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "workers/process/keeper.hpp"
+#include "workers/process/manager.hpp"
 
 namespace pawl::workers::test {
 
@@ -33,7 +33,7 @@ class World {
   std::string place(std::string_view id) const;
 
   /// As a server that has just been started would have it.
-  ProcessKeeper keeper(const std::string& shim = PAWL_SHIM, KeeperPatience patience = {}) const;
+  ProcessManager manager(const std::string& shim = PAWL_SHIM, ProcessTimeouts timeouts = {}) const;
 
   /// Waits until something changes in the directory of the worker, as often as needed.
   void until(std::string_view id, const std::function<bool()>& holds) const;
@@ -68,7 +68,7 @@ class Handle {
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
   ~Handle();
-  /// False where it still lives after all patience.
+  /// False where it still lives after all timeouts.
   bool ended() const;
   bool lives() const;
 

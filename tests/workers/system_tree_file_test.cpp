@@ -14,7 +14,7 @@
 #include "tests/workers/types_servers.hpp"
 #include "workers/config/yaml.hpp"
 #include "workers/demo_tree.hpp"
-#include "workers/good_part.hpp"
+#include "workers/partial_tree.hpp"
 #include "workers/tree_file.hpp"
 #include "workers/types/all.hpp"
 #include "workers/types/process.hpp"
@@ -44,7 +44,7 @@ class TheFileOfWorkers : public ::testing::Test {
     std::ofstream(path() + ".new", std::ios::binary) << text;
     std::filesystem::rename(path() + ".new", path());
   }
-  void look() { file_->look(kit_.supervisor()); }
+  void look() { file_->poll(kit_.supervisor()); }
   void look_twice() {
     look();
     look();
@@ -128,7 +128,7 @@ TEST_F(TheFileOfWorkers, HasItsMistakesLoggedAtMostEveryTenSeconds) {
   EXPECT_THAT(file_->problems(), SizeIs(1));  // shown all the same
   kit_.advance(1s);
   write_with("hcild");
-  EXPECT_THAT(logged(), ElementsAre(HasSubstr("hcild"), "more mistakes in the file of workers"));
+  EXPECT_THAT(logged(), ElementsAre(HasSubstr("hcild"), "more mistakes in the worker file"));
 }
 
 TEST_F(TheFileOfWorkers, HasVariablesWhoseValuesAreDataWhateverTheyLookLike) {
@@ -273,7 +273,7 @@ TEST_F(TheFileOfWorkers, HasNoMistakesInTheDemo) {
   WorkerTypes types;
   add_worker_types(types, {});
   add_process_without_shim(types);
-  const auto read = take_good(kDemoTree, "demo", types, {});
+  const auto read = read_partial_tree(kDemoTree, "demo", types, {});
   EXPECT_THAT(read.problems, IsEmpty());
   ASSERT_TRUE(read.tree);
   EXPECT_THAT(read.tree->children, SizeIs(3));

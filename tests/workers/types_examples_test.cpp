@@ -82,7 +82,7 @@ TEST(ParentWorker, IsAsHealthyAsItsChildrenAndRestsAfterThem) {
   EXPECT_EQ(table.next<Parent::Degraded>({.started = true}, two, all), "go Running");
   EXPECT_EQ(table.next<Parent::TryingToStop>({.started = true}, two, at_rest), "do Stop");
   EXPECT_EQ(table.next<Parent::TryingToStop>({.started = false}, two, half), "do Stop");
-  EXPECT_EQ(table.reason(), "0 of 2 children rest");
+  EXPECT_EQ(table.reason(), "0 of 2 children are stopped");
   EXPECT_EQ(table.next<Parent::TryingToStop>({.started = false}, two, at_rest), "go Stopped");
   EXPECT_EQ(table.stop<Parent::TryingToStart>({}, two), "go TryingToStop");
   EXPECT_EQ(table.stop<Parent::Running>({}, two), "go TryingToStop");
@@ -111,7 +111,7 @@ TEST(GroupWorker, IsActiveWhileItsChildrenAreWellOrRestAndRestsAfterThem) {
   EXPECT_EQ(table.next<Group::Active>({}, {}, well), "stay");
   EXPECT_EQ(table.next<Group::Active>({}, {}, connects), "stay");
   EXPECT_EQ(table.next<Group::Active>({}, {}, fails), "go Impaired");
-  EXPECT_EQ(table.reason(), "1 of 2 children are not well");
+  EXPECT_EQ(table.reason(), "1 of 2 children are impaired");
   EXPECT_EQ(table.next<Group::Impaired>({}, {}, connects), "go Active");
   EXPECT_EQ(table.next<Group::Active>({}, {}, stale), "go Impaired");
   EXPECT_EQ(table.next<Group::Impaired>({}, {}, fails), "stay");

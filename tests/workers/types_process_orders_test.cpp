@@ -57,8 +57,8 @@ class OrdersToStart : public ::testing::Test {
   }
 
   World world_;
-  ProcessKeeper keeper_ = world_.keeper();
-  ProcessTools tools_{.keeper = keeper_, .notes = {world_.root() + "/notes", somebody().path}};
+  ProcessManager manager_ = world_.manager();
+  ProcessTools tools_{.manager = manager_, .restart_record = {world_.root() + "/notes", somebody().path}};
 };
 
 TEST_F(OrdersToStart, AProgramThatIsMissingIsTriedAgainWhateverTheOneBeforeHasDone) {
@@ -100,7 +100,7 @@ TEST_F(OrdersToStart, AStoreThatCountsFromALowerNumberStartsNoneBesideOneThatRun
   EXPECT_FALSE(start(1024, stays));
   world_.lines(somebody().path, 0);
   EXPECT_EQ(look(stays).generation, 9000U);
-  ASSERT_TRUE(keeper_.stop(somebody().path, Duration::zero()));
+  ASSERT_TRUE(manager_.stop(somebody().path, Duration::zero()));
   EXPECT_EQ(world_.runs(), 1U);
 }
 
@@ -111,7 +111,7 @@ TEST_F(OrdersToStart, AreDurableBeforeTheyAreCarriedOut) {
     const std::lock_guard lock(synced_mutex);
     synced = &files;
   }
-  const auto begun = tools_.notes.begin(1, 0, "x");
+  const auto begun = tools_.restart_record.record_start(1, 0, "x");
   {
     const std::lock_guard lock(synced_mutex);
     synced = nullptr;

@@ -137,29 +137,29 @@ class ProcessNotesTest : public ::testing::Test {
     directory_ = ::mkdtemp(pattern.data());
   }
   ~ProcessNotesTest() override { std::filesystem::remove_all(directory_); }
-  ProcessNote note() const { return ProcessNotes(directory_, "a/b").read().value(); }
+  RestartRecord note() const { return RestartRecordFile(directory_, "a/b").read().value(); }
 
   std::string directory_;
 };
 
 TEST_F(ProcessNotesTest, CountEachEndOnceAndForgiveWhatWasStopped) {
-  const ProcessNotes notes(directory_, "a/b");
-  ASSERT_EQ(notes.begin(5, 0, "x"), 5U);
-  ASSERT_TRUE(notes.end(5, true));
-  ASSERT_TRUE(notes.end(5, true));
+  const RestartRecordFile notes(directory_, "a/b");
+  ASSERT_EQ(notes.record_start(5, 0, "x"), 5U);
+  ASSERT_TRUE(notes.record_exit(5, true));
+  ASSERT_TRUE(notes.record_exit(5, true));
   EXPECT_EQ(note().restarts, 1U);
   EXPECT_EQ(note().brief, 1U);
-  ASSERT_TRUE(notes.end(6, true));
+  ASSERT_TRUE(notes.record_exit(6, true));
   EXPECT_EQ(note().brief, 2U);
-  ASSERT_TRUE(notes.end(7, false));
+  ASSERT_TRUE(notes.record_exit(7, false));
   EXPECT_EQ(note().brief, 0U);
-  ASSERT_TRUE(notes.end(8, true));
-  ASSERT_TRUE(notes.forgive(9));
+  ASSERT_TRUE(notes.record_exit(8, true));
+  ASSERT_TRUE(notes.record_stop(9));
   EXPECT_EQ(note().brief, 0U);
   EXPECT_EQ(note().ended, 9U);
   EXPECT_EQ(note().restarts, 4U);
   EXPECT_EQ(note().specification, "x");
-  notes.forget();
+  notes.remove();
   EXPECT_EQ(note().ended, 0U);
 }
 

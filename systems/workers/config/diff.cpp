@@ -13,7 +13,7 @@ namespace {
 const std::string& text_of_entry(const Json& value) { return value.text; }
 const std::string& text_of_entry(const std::string& value) { return value; }
 
-/// Adds what differs, by name.
+/// Adds the differences between two maps, by name.
 template <class Map>
 void compare_maps(const Map& before, const Map& after, std::string_view prefix,
                   std::vector<ValueChange>& changes) {
@@ -51,7 +51,7 @@ ChildChange compare_children(const ChildSpec& before, const ChildSpec& after) {
   return change;
 }
 
-/// What a terminal would act on is shown instead.
+/// Escapes control characters, on which a terminal would act.
 std::string for_terminal(std::string_view text) {
   std::string made;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What applying a tree would change.
+/// The changes that applying a tree would make.
 ///
 ///     const auto changes = pawl::workers::diff(supervisor.applied().value().first, wanted);
 ///     fmt::print("{}", pawl::workers::to_text(changes));
@@ -28,7 +28,7 @@
 
 namespace pawl::workers {
 
-/// Something named that is new (no `before`), gone (no `after`) or another.
+/// A named value that was added (no `before`), removed (no `after`) or changed.
 struct ValueChange {
   std::string name{};  ///< of a variable as templates write it: `IP`, `global.site`
   std::optional<std::string> before{};
@@ -36,7 +36,7 @@ struct ValueChange {
   bool operator==(const ValueChange&) const = default;
 };
 
-/// One line of a text: the same, only before, or only after.
+/// One line of a text: unchanged, removed or added.
 struct LineChange {
   enum class Kind : std::uint8_t { same, removed, added };
   Kind kind = Kind::same;
@@ -47,7 +47,7 @@ struct LineChange {
 struct ChildChange {
   std::string name{};
   std::string worker_type{};          ///< the wanted one
-  std::optional<ValueChange> type{};  ///< empty: as it was; so are the others
+  std::optional<ValueChange> type{};  ///< empty if unchanged, like the following
   std::optional<ValueChange> enabled{};
   std::vector<LineChange> config{};  ///< all lines of the text, where it has changed
   std::vector<ValueChange> variables{};
@@ -66,8 +66,8 @@ struct TreeDiff {
 
 TreeDiff diff(const TreeSpec& now, const TreeSpec& wanted);
 
-/// For terminals, without colours, each line with its end; empty where nothing changes. Unchanged lines of a
-/// text far from changed ones are left out. Control characters are shown as \xNN.
+/// For terminals, without colours, each line with its line end; empty if nothing changes. Leaves out
+/// unchanged lines far from changes. Control characters are shown as \xNN.
 std::string to_text(const TreeDiff& diff);
 
 /// The lines of two texts, matched so that few of them differ.

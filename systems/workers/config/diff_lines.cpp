@@ -10,7 +10,7 @@ namespace {
 
 using Lines = std::vector<std::string_view>;
 
-/// Texts whose lines would take a larger table are shown as replaced.
+/// Texts that would need a larger table are shown as replaced.
 constexpr std::size_t kMostCells = std::size_t{4} << 20;
 
 /// A text that ends its last line differs from one that does not: it has one more, which is empty.

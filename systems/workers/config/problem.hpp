@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What is wrong in a file, all of it at once.
+/// The mistakes in a file, all at once.
 
 #include <cstddef>
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace pawl::workers {
 
-/// One mistake. What does not apply is empty.
+/// One mistake. Fields that do not apply are empty.
 struct ConfigProblem {
   std::string file{};
   int line = 1;
@@ -21,7 +21,7 @@ struct ConfigProblem {
   std::string problem{};
   std::string expected{};
   std::string actual{};
-  std::string suggestion{};  ///< what was perhaps meant
+  std::string suggestion{};  ///< what was probably meant
   bool operator==(const ConfigProblem&) const = default;
 };
 
@@ -32,20 +32,20 @@ std::string describe(const ConfigProblem& problem);
 /// first and `problems`, their number. There is at least one.
 Error to_error(const std::vector<ConfigProblem>& problems);
 
-/// "a, b, c", of many the first.
+/// "a, b, c"; only the first of many.
 std::string list_names(const std::vector<std::string>& names);
 
 /// Collects mistakes. Not thread-safe.
 class ConfigProblems {
  public:
-  /// Mistakes beyond these are not looked at any more: a reader has enough of them.
+  /// Reading stops at this number of mistakes.
   static constexpr std::size_t kMost = 1000;
 
   ConfigProblems(std::string_view file, const ConfigDocument& document) : file_(file), document_(document) {}
 
-  /// The file and the line are filled in; `key` is a path such as "$.children[0].name".
+  /// Fills in the file and the line; `key` is a path such as "$.children[0].name".
   void add(ConfigProblem problem);
-  /// The same on a line that is not the value's.
+  /// The same on another line than that of the value.
   void add_on_line(int line, ConfigProblem problem);
   bool is_full() const { return found_.size() >= kMost; }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kLocationPath = "location_path";
 
-/// Adds those of one kind; each is checked by itself, so that all mistakes are found.
+/// Adds the variables of one kind. Checks each separately, so that all mistakes are found.
 void read_variables_of(ConfigProblems& problems, const ConfigPart& part,
                        std::map<std::string, Json> Variables::* kind, Variables& variables) {
   for (const auto& [name, value] :

@@ -21,7 +21,7 @@ std::size_t number_in_field(const Error& error, std::string_view field) {
   return number;
 }
 
-/// Where a line and a column, in characters, are in the text.
+/// The offset of a line and a column, in characters.
 std::size_t offset_of(std::string_view text, std::size_t line, std::size_t column) {
   std::size_t at = 0;
   for (; line > 1; --line) {
@@ -31,13 +31,13 @@ std::size_t offset_of(std::string_view text, std::size_t line, std::size_t colum
   }
   for (; column > 1 && at < text.size(); --column) {
     ++at;
-    // A character's further bytes are 10xxxxxx in UTF-8.
+    // Skip continuation bytes of UTF-8.
     while (at < text.size() && (text[at] & 0xc0) == 0x80) ++at;
   }
   return at;
 }
 
-/// The expression that begins there, as far as it goes on its line.
+/// The expression that begins at the offset, up to the end of its line.
 std::string expression_at(std::string_view text, std::size_t at) {
   constexpr std::string_view kClosing = "}}";
   text.remove_prefix(std::min(at, text.size()));
@@ -60,7 +60,7 @@ TemplateProblem describe_missing(const Error& error) {
 
 TemplateProblem describe_other(const Error& error) {
   std::string_view message = error.message();
-  // The place is that in the file.
+  // Drop the position in the text: the problem has the position in the file.
   const auto place = fmt::format("line {}, column {}: ", error.field("line"), error.field("column"));
   if (message.starts_with(place)) message.remove_prefix(place.size());
   return {.problem = std::string(message), .expected = "{{ .NAME }}, or a text in quotation marks"};

@@ -17,9 +17,9 @@ struct TemplateProblem {
   std::string suggestion{};
 };
 
-/// What keeps the template from being rendered: every variable that is missing, up to the first expression
-/// that cannot be read. Members of the root in `templates` are filled in by the children, which have more
-/// variables; a quoted variable there (`{{ "{{" }} .X }}`) is a problem.
+/// The errors of the template: every missing variable, up to the first expression that cannot be read.
+/// Members of the root in `templates` are filled in by the children, which have more variables; a quoted
+/// variable there (`{{ "{{" }} .X }}`) is a problem.
 std::vector<TemplateProblem> check_template(std::string_view text, const Variables& variables,
                                             const std::vector<std::string>& templates);
 

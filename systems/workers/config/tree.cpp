@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kLongestChildName = 63;
 
-/// As the supervisor has it, which refuses the whole tree for one name that it does not take.
+/// The rule of the supervisor, which refuses a whole tree for one invalid name.
 bool is_child_name(std::string_view name) {
   if (name.empty() || name.size() > kLongestChildName || name == "." || name == "..") return false;
   return std::ranges::all_of(name, [](char c) {
@@ -31,7 +31,7 @@ bool is_child_name(std::string_view name) {
   });
 }
 
-/// What a mapping may lead to; a state on the way there cannot be asked for.
+/// Whether a mapping may name states of this phase. Transitional states cannot be requested.
 bool is_target(Phase phase) {
   return phase == Phase::stopped || phase == Phase::running || phase == Phase::degraded;
 }
@@ -47,7 +47,7 @@ class TreeReader {
       : yaml_(yaml), problems_(file, yaml.document), checks_types_(types != nullptr) {
     if (types == nullptr) return;
     for (auto& type : types->all()) {
-      // The top of the tree, of which there is one.
+      // The internal top of the tree.
       if (type->name == supervise::Application::kType) continue;
       type_names_.push_back(type->name);
       types_.emplace(type->name, std::move(type));
@@ -67,7 +67,7 @@ class TreeReader {
     const auto* children = find_part(*members, "children");
     if (children == nullptr) {
       problems_.add({.key = "$.children",
-                     .problem = "it is missing, or has no value",
+                     .problem = "the key is missing or has no value",
                      .expected = "a list of workers; [] for none"});
     } else if (children->value.kind() != JsonKind::array) {
       refuse_value(problems_, *children, "a list of workers, each beginning with `- name: `; [] for none");
@@ -83,15 +83,15 @@ class TreeReader {
   using TypePtr = std::shared_ptr<const WorkerType>;
   using NameLines = std::map<std::string, int, std::less<>>;
 
-  /// What is around a list of children.
-  struct Place {
-    TypePtr parent = nullptr;  ///< none: the top, or it is not known
+  /// The context of a list of children.
+  struct Context {
+    TypePtr parent = nullptr;  ///< null at the top, or if it is unknown
     bool is_top = true;
     Variables variables{};
     Location location{};
   };
 
-  std::vector<ChildSpec> read_children(const ConfigPart& part, const Place& place) {
+  std::vector<ChildSpec> read_children(const ConfigPart& part, const Context& place) {
     std::vector<ChildSpec> children;
     NameLines names;
     for (std::size_t i = 0; i < part.value.size() && !problems_.is_full(); ++i) {
@@ -101,7 +101,7 @@ class TreeReader {
     return children;
   }
 
-  std::optional<ChildSpec> read_child(const ConfigPart& part, const Place& place, NameLines& names) {
+  std::optional<ChildSpec> read_child(const ConfigPart& part, const Context& place, NameLines& names) {
     static const std::vector<std::string> kKeys{"name",    "workerType", "userSpec", "stateMapping",
                                                 "enabled", "location",   "children"};
     const auto members = read_members(problems_, part, kKeys);
@@ -116,7 +116,7 @@ class TreeReader {
     }
     if (const auto* mapping = find_part(*members, "stateMapping"))
       read_mapping(*mapping, place, type.get(), child);
-    auto inside = Place{.parent = type, .is_top = false, .location = place.location};
+    auto inside = Context{.parent = type, .is_top = false, .location = place.location};
     if (const auto* spec = find_part(*members, "userSpec")) {
       read_spec(*spec, *members, place, inside, child);
     } else {
@@ -127,10 +127,10 @@ class TreeReader {
     return child;
   }
 
-  void read_nested(const ConfigPart& part, const Place& inside, ChildSpec& child) {
+  void read_nested(const ConfigPart& part, const Context& inside, ChildSpec& child) {
     if (inside.parent != nullptr && !takes_children(*inside.parent)) {
       problems_.add({.key = part.path,
-                     .problem = fmt::format("a {} has no children that are written here", child.worker_type),
+                     .problem = fmt::format("a {} does not take the key children", child.worker_type),
                      .expected = "workerType: group, or no such key",
                      .actual = std::string(kChildrenKey)});
     } else if (part.value.kind() != JsonKind::array) {
@@ -144,7 +144,7 @@ class TreeReader {
     }
   }
 
-  /// What is too large is left out, so that the configurations of the levels above stay small, too.
+  /// Leaves the configuration empty if it is too large, so that the levels above stay small, too.
   void set_children(const ConfigPart& part, const std::vector<ChildSpec>& children, ChildSpec& child) {
     auto config = config_of_children(children);
     if (!config) {
@@ -187,7 +187,7 @@ class TreeReader {
     return name;
   }
 
-  /// The type, where it is known.
+  /// The type; null if it is unknown.
   TypePtr read_type(const ConfigPart& child, const ConfigPart* part, ChildSpec& spec) {
     if (part == nullptr) {
       problems_.add({.key = child.path,
@@ -202,7 +202,7 @@ class TreeReader {
     if (found != types_.end()) return found->second;
     if (checks_types_ || name->empty()) {
       problems_.add({.key = part->path,
-                     .problem = "there is no such type of workers",
+                     .problem = "there is no such worker type",
                      .expected = expected_types(),
                      .actual = fmt::format("\"{}\"", shown(*name)),
                      .suggestion = nearest_name(*name, type_names_)});
@@ -215,8 +215,8 @@ class TreeReader {
                                : fmt::format("one of {}", list_names(type_names_));
   }
 
-  void read_mapping(const ConfigPart& part, const Place& place, const WorkerType* type, ChildSpec& child) {
-    // The top is no worker; it rests or runs.
+  void read_mapping(const ConfigPart& part, const Context& place, const WorkerType* type, ChildSpec& child) {
+    // The top of the tree is stopped or running.
     std::vector<std::string> parent_states{"Stopped", "Running"};
     if (!place.is_top) parent_states.clear();
     if (place.parent != nullptr) {
@@ -246,7 +246,7 @@ class TreeReader {
     }
   }
 
-  /// In its proper spelling.
+  /// The target in its canonical spelling.
   std::string read_target(const std::string& path, const std::string& written, const WorkerType* type) {
     std::vector<std::string> targets;
     for (const auto& state : type == nullptr ? std::vector<WorkerType::State>() : type->states) {
@@ -254,7 +254,7 @@ class TreeReader {
       if (detail::same_letters(state.name, written)) return state.name;
       targets.push_back(state.name);
     }
-    // Those words that the supervisor takes, whatever the states are called.
+    // Words that the supervisor accepts for every type.
     for (const std::string_view word : {"run", "park"}) {
       if (detail::same_letters(word, written)) return std::string(word);
     }
@@ -267,7 +267,7 @@ class TreeReader {
     const bool exists = std::ranges::any_of(
         type->states, [&](const auto& state) { return detail::same_letters(state.name, written); });
     problems_.add({.key = path,
-                   .problem = exists ? fmt::format("a {} is in this state only in passing", type->name)
+                   .problem = exists ? fmt::format("a {} only passes through this state", type->name)
                                      : fmt::format("a {} has no such state", type->name),
                    .expected = fmt::format("one of {}", list_names(targets)),
                    .actual = fmt::format("\"{}\"", shown(written)),
@@ -275,7 +275,7 @@ class TreeReader {
     return written;
   }
 
-  void read_spec(const ConfigPart& part, const ConfigMembers& around, const Place& place, Place& inside,
+  void read_spec(const ConfigPart& part, const ConfigMembers& around, const Context& place, Context& inside,
                  ChildSpec& child) {
     const auto members = read_members(problems_, part, {"config", "variables"});
     if (!members) return;
@@ -286,8 +286,8 @@ class TreeReader {
     if (const auto* config = find_part(*members, "config")) read_config(*config, place.variables, child);
   }
 
-  /// The location is that of what is inside, too.
-  void read_place(const ConfigMembers& members, Place& inside, ChildSpec& child) {
+  /// The location applies to the children, too.
+  void read_place(const ConfigMembers& members, Context& inside, ChildSpec& child) {
     const auto* part = find_part(members, "location");
     if (part == nullptr) return;
     const auto merged = merge(inside.location, read_location(problems_, *part));
@@ -312,7 +312,7 @@ class TreeReader {
         check_texts({part.value.at(i), member_path(part.path, key)}, variables);
       }
       if (problems_.found().size() > before) return;
-      // Quotes inside of an expression are escaped in JSON.
+      // JSON escapes the quotes within an expression.
       for (const auto& found : check_template(child.user_spec.config, variables, templates)) {
         problems_.add({.key = part.path,
                        .problem = found.problem,
@@ -342,7 +342,7 @@ class TreeReader {
                   const std::vector<std::string>& templates) {
     const auto block = yaml_.block_lines.find(part.path);
     for (const auto& found : check_template(*part.value.as_string(), variables, templates)) {
-      // In quotes and in folded texts a line of the text need not be one of the file.
+      // The lines of quoted and folded texts are not the lines of the file.
       const int line =
           block == yaml_.block_lines.end() ? problems_.line_of(part.path) : block->second + found.line - 1;
       problems_.add_on_line(line, {.key = part.path,
@@ -379,13 +379,13 @@ ReadTree read_and_check(std::string_view text, std::string_view file, const Work
   };
   const auto yaml = read_yaml_document(text);
   if (!yaml) return refuse(yaml.error());
-  // JSON has more quotes and escapes than the YAML that it was made of.
+  // JSON may be longer than its YAML, because of quotes and escapes.
   const auto json = JsonDocument::parse(yaml->document.json,
                                         {.depth = YamlLimits::kDepth, .bytes = 8 * YamlLimits::kBytes});
   if (!json) return refuse(json.error());
   TreeReader reader(*yaml, file, types);
   auto tree = reader.read(json->root());
-  // Those of one line stay in their order.
+  // Stable for problems on the same line.
   std::multimap<int, ConfigProblem> by_line;
   for (const auto& problem : reader.problems()) by_line.emplace(problem.line, problem);
   ReadTree result{.tree = std::move(tree)};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The file that says which workers there should be.
+/// The file with the desired workers.
 ///
 ///     variables:
 ///       global: {site: north}
@@ -19,11 +19,10 @@
 ///     const auto tree = pawl::workers::read_tree(text, "site.yaml", &types);
 ///     if (!tree) fmt::print("{}\n", tree.error().message());    // every mistake, each with its line
 ///
-/// `config` may also be a mapping, which is kept as JSON; a text in it may be a template, too, and stays a
-/// text. `enabled: false` parks a worker. `children` must be there, so that a file that was cut off does not
-/// remove every worker: write `children: []` for none. The top may have a `location`, too; a child's levels
-/// stand before it. States are written in any letters; what is read has their proper spelling. Functions
-/// without state; safe concurrently.
+/// `config` may also be a mapping, which is stored as JSON; texts in it may be templates and stay texts.
+/// `enabled: false` parks a worker. `children` is required, so that a truncated file does not remove every
+/// worker: write `children: []` for none. The top may have a `location`, too; its levels come before those of
+/// a child. The case of states does not matter. Functions without state; safe concurrently.
 
 #include <string>
 #include <string_view>
@@ -36,17 +35,15 @@
 
 namespace pawl::workers {
 
-/// Without types, the types of workers and the states that mappings lead to are not checked. Error:
-/// `config_invalid` with every mistake, as `to_error` says.
+/// If `types` is null, worker types and the states in mappings are not checked, and no field is known to be a
+/// template of the children. Error: `config_invalid` with every mistake, see `to_error`.
 Result<TreeSpec> read_tree(std::string_view text, std::string_view file, const WorkerTypes* types);
 
-/// The mistakes, in the order of their lines; none where `read_tree` would read it. A text that is not YAML
-/// has one.
+/// The mistakes by line; none if `read_tree` succeeds. A text that is not YAML has one.
 std::vector<ConfigProblem> check_tree(std::string_view text, std::string_view file, const WorkerTypes* types);
 
-/// A file that `read_tree` reads as the same tree; the same text for the same tree. What is no tree that
-/// could be applied is written as well as it can be: bytes that are not UTF-8 as U+FFFD, a value that is not
-/// JSON as a text.
+/// Writes a file that `read_tree` reads as the same tree. Deterministic. Invalid parts of a tree are
+/// replaced: bytes that are not UTF-8 by U+FFFD, a value that is not JSON by a text.
 std::string write_tree(const TreeSpec& tree);
 
 }  // namespace pawl::workers

@@ -27,14 +27,14 @@ std::string with_only_utf8(std::string_view text) {
   return made;
 }
 
-/// In double quotes JSON and YAML agree.
+/// Double-quoted texts are the same in JSON and YAML.
 std::string quoted_text(std::string_view text) {
   JsonWriter out;
   out.string(with_only_utf8(text));
   return out.take().value_or("\"\"");
 }
 
-/// Without quotes where it is read as a text all the same.
+/// Without quotes if it is read as a text anyway.
 std::string scalar_text(std::string_view text) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const bool simple = !text.empty() && is_letter(text.front()) && std::ranges::all_of(text, [&](char c) {
@@ -46,8 +46,8 @@ std::string scalar_text(std::string_view text) {
   return is_text ? std::string(text) : quoted;
 }
 
-/// Whether it may stand as a block, so that reading gives it back byte by byte. What depends on how a reader
-/// finds the indentation, or ends lines, is not left to it.
+/// Whether a text block gives the text back byte by byte, whatever reads it. Excludes texts that depend on
+/// detection of the indentation or on line ends.
 bool fits_block(std::string_view text) {
   if (text.empty() || text.ends_with("\n\n") || !is_utf8(text)) return false;
   if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\n'; })) {
@@ -64,7 +64,7 @@ bool fits_block(std::string_view text) {
 
 class YamlWriter {
  public:
-  /// `name:`, with what follows below it.
+  /// `name:`; what follows is nested below it.
   void open(std::string_view name) {
     begin_line();
     text_ += std::string(name) + ":\n";
@@ -80,7 +80,7 @@ class YamlWriter {
     text_ += '\n';
   }
 
-  /// What comes next, up to `close`, is one entry of a list.
+  /// Begins an entry of a list, up to `close`.
   void item() {
     dash_ = true;
     indent_ += 2;
@@ -114,7 +114,7 @@ class YamlWriter {
   bool dash_ = false;
 };
 
-/// On one line, as JSON, which YAML can read.
+/// On one line, as JSON, which is valid YAML.
 std::string json_line(const Json& value) {
   const auto read = JsonDocument::parse(value.text);
   return read ? read->root().to_text() : quoted_text(value.text);

@@ -20,8 +20,7 @@
 namespace pawl::workers {
 namespace {
 
-/// Each value is listed by its path. That many bytes are far beyond every sensible file, and keep one that
-/// was made to cost memory from doing so.
+/// Limits the memory for the paths of all values, which a malicious file could make large.
 constexpr std::size_t kMostPathBytes = std::size_t{64} << 20;
 
 constexpr std::string_view kNoAliases =
@@ -32,7 +31,7 @@ constexpr std::string_view kTab = "there is a tab in the indentation; indent wit
 constexpr std::string_view kUnclosed =
     "a text in quotes is not closed; end it with the quote that it begins with";
 
-/// Whether a text in quotes begins here and goes on to the end of everything, which the parser lets pass.
+/// Whether a quoted text begins here and is not closed, which the parser accepts.
 bool is_unclosed(std::string_view text, std::size_t at) {
   if (at >= text.size() || (text[at] != '"' && text[at] != '\'')) return false;
   const char quote = text[at];
@@ -55,7 +54,7 @@ Error yaml_error(int line, int column, std::string_view path, std::string messag
           {{"line", std::to_string(line)}, {"column", std::to_string(column)}, {"key", std::move(key)}}};
 }
 
-/// Writes JSON as the parser goes. The first mistake is kept, and nothing is done after it.
+/// Writes JSON from the parser's events. Keeps the first mistake and ignores all events after it.
 class JsonEvents final : public YAML::EventHandler {
  public:
   explicit JsonEvents(std::string_view text) : text_(text) {}
@@ -172,7 +171,7 @@ class JsonEvents final : public YAML::EventHandler {
     level.at_key = false;
   }
 
-  /// Whether it is to be written; then its path is known.
+  /// Whether to write the value; if so, its path is set.
   bool begin_value(const YAML::Mark& mark) {
     if (mistake_) return false;
     has_value_ = true;
@@ -231,7 +230,7 @@ std::string_view line_of_text(std::string_view text, int line) {
   return text.substr(0, text.find('\n'));
 }
 
-/// What is right instead of what the parser complains about.
+/// What to write instead, for a message of the parser.
 std::string explain_syntax(std::string_view complaint) {
   using std::pair;
   namespace Msg = YAML::ErrorMsg;
@@ -266,14 +265,14 @@ std::string explain_syntax(std::string_view complaint) {
 Error explain_exception(std::string_view text, const YAML::Exception& problem) {
   const int line = std::max(problem.mark.line, 0) + 1;
   const auto written = line_of_text(text, line);
-  // Whatever the parser says, a tab is the reason.
+  // The real reason is the tab, whatever the parser says.
   const auto tab = written.substr(0, written.find_first_not_of(" \t")).find('\t');
   if (tab != std::string_view::npos)
     return yaml_error(line, static_cast<int>(tab) + 1, {}, std::string(kTab));
   return yaml_error(line, std::max(problem.mark.column, 0) + 1, {}, explain_syntax(problem.msg));
 }
 
-/// What a parser should not even see: it takes some control characters for its own.
+/// Refuses control characters, some of which the parser uses itself.
 std::optional<Error> check_characters(std::string_view text) {
   if (text.size() > YamlLimits::kBytes) {
     return yaml_error(
@@ -315,7 +314,7 @@ Result<YamlDocument> read_yaml_document(std::string_view text) {
     YAML::Parser parser(in);
     while (parser.HandleNextDocument(events) && !events.mistake()) {}
   } catch (const YAML::Exception& problem) {
-    // What the events found stands before it in the text.
+    // A mistake found in the events comes first in the text.
     if (!events.mistake()) return fail(explain_exception(text, problem));
   }
   if (events.mistake()) return fail(*events.mistake());

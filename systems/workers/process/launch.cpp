@@ -18,14 +18,14 @@ namespace {
 constexpr int kAboveShimFds = 10;
 constexpr std::size_t kLongestReport = 256;
 
-/// Out of the way of the numbers that the shim gets.
+/// Moves a descriptor away from the numbers that the shim uses.
 Result<Descriptor> lifted(int number) {
   Descriptor lifted(::fcntl(number, F_DUPFD_CLOEXEC, kAboveShimFds));
   if (!lifted) return fail(process_error("duplicate", "a descriptor"));
   return lifted;
 }
 
-/// The specification as a file that is in memory only.
+/// Writes the specification to a memory file.
 Result<Descriptor> in_memory(const std::string& text) {
   const Descriptor file(::memfd_create("pawl-process", MFD_CLOEXEC));
   if (!file) return fail(process_error("make", "a file in memory"));
@@ -79,8 +79,8 @@ class ShimPlan {
   posix_spawnattr_t attributes_{};
 };
 
-/// The process that was spawned: it ends as soon as the shim has left it. If it did not come so far, nothing
-/// of it shall begin later.
+/// Reaps the spawned process, which exits as soon as the shim is detached; kills it if that has not happened,
+/// so that nothing starts later.
 class Spawned {
  public:
   explicit Spawned(pid_t pid) : pid_(pid) {}
@@ -95,13 +95,13 @@ class Spawned {
   pid_t pid_;
 };
 
-/// Everything up to the end of the pipe.
+/// Reads up to the end of the pipe.
 Result<std::string> hear(int pipe, const Launch& what, const Waiter& waiter, Deadline deadline) {
   std::string said;
   while (true) {
-    const auto woken = waiter.until_readable(pipe, deadline);
-    if (woken == Woken::stopped) return fail(stopped_waiting(fmt::format("the start of {}", what.id)));
-    if (woken == Woken::late) {
+    const auto woken = waiter.wait_until_readable(pipe, deadline);
+    if (woken == WaitResult::stopped) return fail(stopped_waiting(fmt::format("the start of {}", what.id)));
+    if (woken == WaitResult::timed_out) {
       return fail(Code::process_failed, fmt::format("{} generation {}: {} did not come up in time", what.id,
                                                     what.generation, what.shim_path));
     }
@@ -139,7 +139,8 @@ Result<shim::Report> understand(std::string_view said, const Launch& what) {
 
 }  // namespace
 
-Result<shim::Report> launch(const Launch& what, const Place& place, const Waiter& waiter, Deadline deadline) {
+Result<shim::Report> launch(const Launch& what, const ProcessDirectory& place, const Waiter& waiter,
+                            Deadline deadline) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail(process_error("make a pipe for", what.shim_path));
   const Descriptor heard(ends[0]);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Starting a shim, and hearing from it how that went.
+/// Starts a shim and receives its report.
 
 #include <cstdint>
 #include <string>
 
 #include "workers/process/os.hpp"
-#include "workers/process/place.hpp"
+#include "workers/process/process_directory.hpp"
 #include "workers/process/protocol.hpp"
 
 namespace pawl::workers {
@@ -19,8 +19,9 @@ struct Launch {
   std::string spec{};  ///< by `encode_for_shim`
 };
 
-/// `started`, `failed`, `held` or `used`; the shim is nobody's child then. Errors: `process_failed` where it
-/// does not come up within its time or could not do its work, `cancelled`.
-Result<shim::Report> launch(const Launch& what, const Place& place, const Waiter& waiter, Deadline deadline);
+/// Returns `started`, `failed`, `held` or `used`; the shim is detached then. Errors: `process_failed` if it
+/// does not report in time or reports `broken`, `cancelled`.
+Result<shim::Report> launch(const Launch& what, const ProcessDirectory& place, const Waiter& waiter,
+                            Deadline deadline);
 
 }  // namespace pawl::workers

@@ -13,7 +13,7 @@ namespace pawl::workers {
 namespace {
 
 constexpr std::size_t kLongestId = 1024;
-constexpr std::size_t kLongestName = 200;  ///< a file has 255 bytes; something may be added to it
+constexpr std::size_t kLongestName = 200;  ///< a file name has 255 bytes; suffixes may be added
 
 bool is_plain(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
@@ -58,7 +58,7 @@ std::optional<std::string> unescape_id(std::string_view text) {
     id += static_cast<char>(value);
     i += 2;
   }
-  // One text per id: another spelling of the same bytes was not made here.
+  // One text per id: refuse other spellings of the same bytes.
   if (id.empty() || escape_id(id) != text) return std::nullopt;
   return id;
 }

@@ -53,28 +53,28 @@ Result<std::unique_ptr<Waiter>> Waiter::make(std::stop_token stop) {
 
 Waiter::Waiter(Descriptor event, std::stop_token stop)
     : event_(std::move(event)), wake_(std::move(stop), [number = event_.get()] {
-        ::eventfd_write(number, 1);  // stays readable, so that every later wait ends too
+        ::eventfd_write(number, 1);  // stays readable, so that later waits return, too
       }) {}
 
-Woken Waiter::until_readable(int file, Deadline deadline) const {
+WaitResult Waiter::wait_until_readable(int file, Deadline deadline) const {
   while (true) {
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     const auto wait = std::clamp<std::int64_t>(left.count(), 0, kLongestPollMs);
     std::array<pollfd, 2> waiting{{{event_.get(), POLLIN, 0}, {file, POLLIN, 0}}};
     const int ready = ::poll(waiting.data(), waiting.size(), static_cast<int>(wait));
-    if (ready > 0 && waiting[0].revents != 0) return Woken::stopped;
-    if (ready > 0) return Woken::ready;
-    if (ready == 0 && wait == left.count()) return Woken::late;
-    if (left.count() <= 0) return Woken::late;
+    if (ready > 0 && waiting[0].revents != 0) return WaitResult::stopped;
+    if (ready > 0) return WaitResult::ready;
+    if (ready == 0 && wait == left.count()) return WaitResult::timed_out;
+    if (left.count() <= 0) return WaitResult::timed_out;
   }
 }
 
-Woken Waiter::a_moment(Deadline deadline) const {
+WaitResult Waiter::wait_briefly(Deadline deadline) const {
   const auto now = std::chrono::steady_clock::now();
-  if (now >= deadline) return Woken::late;
-  const auto woken = until_readable(-1, std::min<Deadline>(now + kMoment, deadline));
-  return woken == Woken::late ? Woken::ready : woken;
+  if (now >= deadline) return WaitResult::timed_out;
+  const auto woken = wait_until_readable(-1, std::min<Deadline>(now + kMoment, deadline));
+  return woken == WaitResult::timed_out ? WaitResult::ready : woken;
 }
 
 Error stopped_waiting(std::string_view what) {
@@ -84,7 +84,7 @@ Error stopped_waiting(std::string_view what) {
 Result<Descriptor> open_process(pid_t pid, std::uint64_t start) {
   Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!process && errno != ESRCH) return fail(process_error("watch", fmt::format("process {}", pid)));
-  // Looked at after it was opened: then it is the one that the descriptor stands for.
+  // Check after opening, so that the check is of the process behind the descriptor.
   if (!process || !lives({pid, start})) return Descriptor();
   return process;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Small things around system calls: errors with errno, and waiting that can be ended from outside.
+/// Helpers for system calls: errors from errno, and interruptible waits.
 
 #include <sys/types.h>
 
@@ -25,19 +25,19 @@ using Deadline = std::chrono::steady_clock::time_point;
 /// `process_failed`: "cannot <doing> <what>: <the kernel's words>".
 Error process_error(std::string_view doing, std::string_view what, int number = errno);
 
-/// At most `most` bytes of a file below a directory; nothing where there is no such file.
+/// At most `most` bytes of a file below a directory; empty if there is no such file.
 Result<std::optional<std::string>> read_below(int directory, const char* name, std::size_t most);
 
-enum class Woken : std::uint8_t { ready, late, stopped };
+enum class WaitResult : std::uint8_t { ready, timed_out, stopped };
 
-/// Waits until something can be read, a time has come, or a stop is requested. For one thread.
+/// Waits for a readable descriptor, a deadline, or a stop. For one thread.
 class Waiter {
  public:
   static Result<std::unique_ptr<Waiter>> make(std::stop_token stop);
 
-  Woken until_readable(int file, Deadline deadline) const;
-  /// For what cannot be waited for itself.
-  Woken a_moment(Deadline deadline) const;
+  WaitResult wait_until_readable(int file, Deadline deadline) const;
+  /// Waits a short time, for conditions that have to be polled.
+  WaitResult wait_briefly(Deadline deadline) const;
 
  private:
   Waiter(Descriptor event, std::stop_token stop);
@@ -46,10 +46,10 @@ class Waiter {
   std::stop_callback<std::function<void()>> wake_;
 };
 
-/// `cancelled`, for a wait that was ended by a stop.
+/// `cancelled`, for a wait that a stop interrupted.
 Error stopped_waiting(std::string_view what);
 
-/// A handle on exactly this process, or an empty one where it has ended.
+/// A pidfd of exactly this process; empty if it has ended.
 Result<Descriptor> open_process(pid_t pid, std::uint64_t start);
 
 }  // namespace pawl::workers

@@ -15,7 +15,7 @@
 namespace pawl::workers {
 namespace {
 
-/// More rounds would mean that something starts processes faster than they can be killed.
+/// Limit of rounds, in case processes are started faster than they are killed.
 constexpr int kRounds = 1000;
 
 int open_proc(int pid, const char* file) {
@@ -52,7 +52,7 @@ bool skip(const char*& at, const char* end, int count) {
   return true;
 }
 
-/// Whether the environment that a process was started with holds `NAME=mark`.
+/// Whether the initial environment of a process has `NAME=mark`.
 bool has_mark(int pid, std::string_view mark) {
   std::array<char, 96> wanted{};
   const std::size_t name = std::strlen(shim::kMarkVariable);
@@ -65,7 +65,7 @@ bool has_mark(int pid, std::string_view mark) {
   const int file = open_proc(pid, "environ");
   if (file < 0) return false;
   std::array<char, 4096> buffer{};
-  std::size_t kept = 0;  // the end of what was read before, in which the mark may begin
+  std::size_t kept = 0;  // bytes kept from the previous chunk, because the mark may span both
   bool found = false;
   while (!found) {
     const auto count = read_some(file, buffer.data() + kept, buffer.size() - kept);
@@ -88,7 +88,7 @@ bool read_stat(int pid, ProcStat& stat) {
   const auto count = read_some(file, text.data(), text.size());
   ::close(file);
   if (count <= 0) return false;
-  // The name in parentheses may hold anything, also parentheses.
+  // The name is in parentheses and may contain parentheses.
   const char* const end = text.data() + count;
   const char* at = end;
   while (at != text.data() && *(at - 1) != ')') --at;
@@ -108,20 +108,20 @@ bool lives(const ProcessKey& key) {
   return key.pid > 0 && read_stat(key.pid, stat) && stat.start == key.start && !stat.dead();
 }
 
-bool kill_marked(std::string_view mark, int patience_ms) {
+bool kill_marked(std::string_view mark, int timeout_ms) {
   if (mark.empty()) return true;
   for (int round = 0; round < kRounds; ++round) {
     bool found = false;
     bool ended = true;
     const bool read = each_process([&](int pid) {
-      // The descriptor comes first: then the process that is looked at is the one that is killed.
+      // Open the pidfd first, so that the checked process is the one that is killed.
       const int process = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
       if (process < 0) return;
       if (has_mark(pid, mark)) {
         found = true;
         ::syscall(SYS_pidfd_send_signal, process, SIGKILL, nullptr, 0);
         pollfd waiting{process, POLLIN, 0};
-        if (::poll(&waiting, 1, patience_ms) == 0) ended = false;
+        if (::poll(&waiting, 1, timeout_ms) == 0) ended = false;
       }
       ::close(process);
     });

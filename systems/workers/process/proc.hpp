@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Reading /proc, for the keeper and for the shim. Functions without state; thread-safe.
+/// Reads /proc, for the manager and the shim. Functions without state; thread-safe.
 
 #include <dirent.h>
 
@@ -14,7 +14,7 @@
 
 namespace pawl::workers {
 
-/// What /proc/<pid>/stat says. Times are in ticks; `waited` is of its children that ended and were reaped.
+/// /proc/<pid>/stat. Times are in ticks; `waited` is of its reaped children.
 struct ProcStat {
   int pid = 0;
   char state = '?';
@@ -26,17 +26,17 @@ struct ProcStat {
   std::uint64_t start = 0;
   std::uint64_t resident_pages = 0;
 
-  /// Ended, and only not yet reaped.
+  /// A zombie.
   bool dead() const { return state == 'Z' || state == 'X'; }
 };
 
-/// False where there is no such process.
+/// False if there is no such process.
 bool read_stat(int pid, ProcStat& stat);
 
-/// Whether exactly this process is there and has not ended.
+/// Whether exactly this process is alive.
 bool lives(const ProcessKey& key);
 
-/// Calls `visit(pid)` for every process that /proc shows. False where it cannot be read.
+/// Calls `visit(pid)` for every process in /proc. False if it cannot be read.
 template <class Visit>
 bool each_process(Visit visit) {
   DIR* const directory = ::opendir("/proc");
@@ -51,8 +51,8 @@ bool each_process(Visit visit) {
   return true;
 }
 
-/// Kills every process that inherited the mark of a shim, until none is left: those that outlived it. False
-/// where one does not end within the patience.
-bool kill_marked(std::string_view mark, int patience_ms);
+/// Kills every process that inherited the mark of a shim, until none is left. False if one does not end
+/// within the timeout.
+bool kill_marked(std::string_view mark, int timeout_ms);
 
 }  // namespace pawl::workers

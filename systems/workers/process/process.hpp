@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What a supervised process is to be, and what is seen of it. Everything here is a value.
+/// The specification and the status of a supervised process. Everything here is a value.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,14 +17,14 @@
 namespace pawl::workers {
 
 struct ProcessSpec {
-  /// The program and its arguments; no shell reads them. The program is an absolute path, or a name that is
-  /// looked for in the PATH that the process gets.
+  /// The program and its arguments, without a shell. The program is an absolute path, or a name that is
+  /// looked up in the PATH of the process.
   std::vector<std::string> command{};
   std::map<std::string, std::string> environment{};
-  /// False: of the server's own environment only PATH, HOME, LANG and TZ. True: all of it.
+  /// If false, only PATH, HOME, LANG and TZ of the server's environment are inherited.
   bool inherit_environment = false;
-  std::string directory = "/";                    ///< an absolute path; the process begins there
-  std::size_t log_bytes = std::size_t{1} << 20U;  ///< the most that is kept of its output
+  std::string directory = "/";                    ///< working directory, absolute
+  std::size_t log_bytes = std::size_t{1} << 20U;  ///< maximum size of the output log
   std::size_t line_bytes = 8192;                  ///< a longer line of output is cut
   std::optional<std::uint64_t> open_files{};      ///< RLIMIT_NOFILE
   std::optional<std::uint64_t> address_space{};   ///< RLIMIT_AS, in bytes
@@ -32,11 +32,11 @@ struct ProcessSpec {
 
 enum class ProcessState : std::uint8_t {
   absent,    ///< never started, or forgotten
-  starting,  ///< its shim is there, and has not written down what it runs
+  starting,  ///< its shim runs and has not recorded the command
   running,
-  exited,           ///< by itself or by a signal; nothing of it is left
+  exited,           ///< by itself or by a signal; no process is left
   failed_to_start,  ///< could not be executed
-  lost,             ///< its shim was killed, or the machine: how it ended is not known
+  lost,             ///< its shim or the machine was killed: the exit status is unknown
 };
 
 std::string_view name(ProcessState state);
@@ -49,31 +49,31 @@ struct ProcessExit {
 
 struct ProcessStatus {
   ProcessState state = ProcessState::absent;
-  int pid = 0;  ///< of the command, which is also its group; 0 where there is none
+  int pid = 0;  ///< of the command, also its process group; 0 if there is none
   std::uint64_t generation = 0;
   Time started_at{};
   std::optional<ProcessExit> exit{};
   std::string error{};             ///< why it could not be executed
-  double cpu_seconds = 0;          ///< of it and everything that it started
-  std::uint64_t memory_bytes = 0;  ///< resident, of all its processes; pages that they share count each time
+  double cpu_seconds = 0;          ///< of all its processes
+  std::uint64_t memory_bytes = 0;  ///< resident, of all its processes; shared pages count for each
   std::size_t processes = 0;
   std::uint64_t log_bytes = 0;
-  std::uint64_t log_lost_bytes = 0;  ///< output that could not be written; known at the end
+  std::uint64_t log_lost_bytes = 0;  ///< output that could not be written; set after the exit
 };
 
 struct LogLine {
   Time at{};
   bool error = false;  ///< from the standard error
   bool cut = false;    ///< the line was longer
-  std::string text{};  ///< as the process wrote it, which need not be UTF-8
+  std::string text{};  ///< as written, possibly not UTF-8
   bool operator==(const LogLine&) const = default;
 };
 
-/// Errors: `invalid_argument`, with the field `field`, for an empty command, a program that is not there, a
-/// directory that is none, a name or value that a process cannot get, limits that contradict each other.
+/// Errors: `invalid_argument`, with the field `field`, for an empty command, a missing program or directory,
+/// an invalid name or value in the environment, contradicting limits.
 Result<void> validate(const ProcessSpec& spec);
 
-/// The specification as the shim reads it (protocol.hpp). Errors: as `validate`.
+/// Encodes the specification for the shim (protocol.hpp). Errors: as `validate`.
 Result<std::string> encode_for_shim(const ProcessSpec& spec);
 
 }  // namespace pawl::workers

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What the keeper of processes and the shim of each process agree on. The shim is started as
+/// The protocol between the process manager and a shim. The shim is started as
 ///
 ///     pawl-shim <escaped id> <generation>
 ///
-/// with three open descriptors; what may be secret (the environment) travels in the first of them, which is a
-/// file in memory, so that neither the list of processes nor the disk shows it.
+/// with three open descriptors; possible secrets (the environment) are in the first, which is a memory
+/// file, so that neither the process list nor the disk shows them.
 ///
-/// The shim's own files use neither exceptions nor the parts of the library that need them: there is one shim
-/// per process, and it is to be small.
+/// The shim's sources use neither exceptions nor library parts that need them: there is one shim per process,
+/// so it has to be small.
 
 namespace pawl::workers::shim {
 
 inline constexpr int kSpecFd = 3;
-inline constexpr int kDirectoryFd = 4;  ///< of the worker; still the same one after it was removed
-inline constexpr int kReportFd = 5;     ///< a pipe; closed when there is nothing more to say
+inline constexpr int kDirectoryFd = 4;  ///< of the worker; stays valid after the directory was removed
+inline constexpr int kReportFd = 5;     ///< a pipe; closed after the last report
 inline constexpr int kFirstOtherFd = 6;
 
 /// Files below the directory of a worker.
@@ -35,7 +35,7 @@ enum class Report : char {
   broken = 'b',
 };
 
-/// The specification is a row of texts, each ended by a NUL; the first letter says what the rest is.
+/// The specification is a sequence of NUL-terminated texts; the first letter is the kind.
 enum class Tag : char {
   program = 'p',
   directory = 'd',
@@ -47,7 +47,7 @@ enum class Tag : char {
   memory = 'm',      ///< RLIMIT_AS
 };
 
-/// Every process of a command inherits it, so that those that outlive a killed shim can be found.
+/// Inherited by every process of a command, so that processes that outlive a killed shim can be found.
 inline constexpr const char* kMarkVariable = "PAWL_PROCESS_MARK";
 
 /// A line of the log: "2026-11-15T21:40:00.000000Z out text"; the tag ends in '+' where the line was cut.

@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kFirstLine = "pawl-process 1\n";
 constexpr std::string_view kLastLine = ".\n";
 
-/// Appends to a fixed buffer and remembers whether everything fitted.
+/// Appends to a fixed buffer and remembers overflow.
 class RecordWriter {
  public:
   explicit RecordWriter(std::span<char> into) : into_(into) {}
@@ -38,7 +38,7 @@ class RecordWriter {
   bool whole_ = true;
 };
 
-/// Takes what stands before `separator`, or everything.
+/// Removes and returns the text before `separator`, or everything.
 std::string_view take(std::string_view& rest, char separator) {
   const auto at = rest.find(separator);
   const std::string_view taken(rest.data(), at == std::string_view::npos ? rest.size() : at);

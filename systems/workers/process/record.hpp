@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What the shim of a process writes into the status file, as text of one fact per line:
+/// The status file that a shim writes, with one fact per line:
 ///
 ///     pawl-process 1
 ///     id plant%2Fpump
@@ -18,7 +18,7 @@
 
 namespace pawl::workers {
 
-/// A process, and when it started in ticks since the boot: its number alone may be given to another one.
+/// A pid and its start time in ticks since boot, because pids are reused.
 struct ProcessKey {
   int pid = 0;
   std::uint64_t start = 0;
@@ -44,10 +44,10 @@ struct Record {
 
 inline constexpr std::size_t kLongestRecord = 8192;
 
-/// The number of bytes written; 0 where they do not fit.
+/// Returns the number of bytes; 0 if the record does not fit.
 std::size_t write_record(const Record& record, std::span<char> into);
 
-/// False where the text is not a whole record.
+/// False if the text is not a complete record.
 bool read_record(std::string_view text, Record& record);
 
 }  // namespace pawl::workers

@@ -29,7 +29,7 @@ bool is_program(const std::string& path) {
   return ::stat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode) && ::access(path.c_str(), X_OK) == 0;
 }
 
-/// What the process gets; its own settings come before the server's.
+/// The environment of the process; its own settings override the server's.
 std::map<std::string, std::string> environment_of(const ProcessSpec& spec) {
   static constexpr std::array<std::string_view, 4> kSafe{"PATH", "HOME", "LANG", "TZ"};
   auto all = spec.environment;
@@ -39,7 +39,7 @@ std::map<std::string, std::string> environment_of(const ProcessSpec& spec) {
     if (at == std::string_view::npos || at == 0) continue;
     const auto key = setting.substr(0, at);
     const bool wanted = spec.inherit_environment || std::ranges::find(kSafe, key) != kSafe.end();
-    // The mark is the shim's: inherited by a server that is itself supervised, it would mean another one.
+    // Do not inherit the mark: a server that is itself supervised has the mark of another shim.
     if (wanted && key != shim::kMarkVariable) all.emplace(key, setting.substr(at + 1));
   }
   all.emplace("PATH", kDefaultPath);
@@ -59,7 +59,7 @@ Result<std::string> find_program(const std::string& name, const std::string& pat
   std::string_view rest = path;
   while (!rest.empty()) {
     const auto end = std::min(rest.find(':'), rest.size());
-    // An empty or a relative directory would depend on where the server was started.
+    // Skip empty and relative directories: they depend on the working directory of the server.
     const std::string candidate = fmt::format("{}/{}", rest.substr(0, end), name);
     if (candidate.starts_with('/') && is_program(candidate)) return candidate;
     rest.remove_prefix(std::min(end + 1, rest.size()));

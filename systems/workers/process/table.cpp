@@ -40,7 +40,7 @@ void ProcessTable::refresh() {
 Usage ProcessTable::usage(const ProcessKey& shim, const ProcessKey& command) {
   Sum sum;
   ProcStat stat;
-  // What the shim has reaped, it no longer has itself.
+  // Usage of children that the shim has reaped.
   if (read_stat(shim.pid, stat) && stat.start == shim.start)
     sum.ticks += stat.waited_user + stat.waited_system;
   if (read_stat(command.pid, stat) && stat.start == command.start) sum.add(stat);
@@ -48,7 +48,7 @@ Usage ProcessTable::usage(const ProcessKey& shim, const ProcessKey& command) {
     const std::scoped_lock lock(mutex_);
     refresh();
     std::vector<int> parents{shim.pid};
-    // What is older than the shim belongs to who had its number before; and there are no more than all.
+    // Children older than the shim belong to an earlier process with its pid. The bound stops cycles.
     for (std::size_t i = 0; i < parents.size() && i <= by_parent_.size(); ++i) {
       for (const auto& child : std::ranges::equal_range(by_parent_, parents[i], {}, &ProcStat::parent)) {
         if (child.start < shim.start) continue;

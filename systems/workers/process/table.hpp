@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Which processes there are, and what they use. Reading all of /proc is what costs, so that all workers
-/// share one look at it, at most a second old.
+/// The processes of the machine and their resource usage. Reading /proc is expensive, so all workers share
+/// one snapshot, at most a second old.
 
 #include <chrono>
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Usage {
 /// Thread-safe.
 class ProcessTable {
  public:
-  /// Of the command of a shim, as it is now, and of what it started, as it was within the last second.
+  /// The usage of the command now, and of its descendants within the last second.
   Usage usage(const ProcessKey& shim, const ProcessKey& command);
 
  private:

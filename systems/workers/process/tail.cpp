@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <deque>
 
-#include "workers/process/keeper.hpp"
-#include "workers/process/place.hpp"
+#include "workers/process/manager.hpp"
+#include "workers/process/process_directory.hpp"
 #include "workers/process/protocol.hpp"
 
 namespace pawl::workers {
@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostLines = 10'000;
 constexpr std::size_t kMostBytes = std::size_t{1} << 20U;
 
-/// One log as it was when it was opened.
+/// A log file at the size it had when it was opened.
 struct OpenLog {
   Descriptor file{};
   struct stat about{};
@@ -30,7 +30,7 @@ Result<OpenLog> open_log(int directory, const char* name) {
   return log;
 }
 
-/// The last bytes of a log, from the beginning of a line.
+/// The last bytes of a log, starting with a whole line.
 Result<std::string> last_bytes(const OpenLog& log, std::size_t most) {
   if (!log.file) return std::string();
   const auto size = static_cast<std::size_t>(log.about.st_size);
@@ -50,7 +50,7 @@ Result<std::string> last_bytes(const OpenLog& log, std::size_t most) {
   return text;
 }
 
-/// Nothing for what is no line of a log, as a power loss may leave.
+/// Empty for a text that is not a log line, as after a power loss.
 std::optional<LogLine> parse_line(std::string_view line) {
   if (line.size() < shim::kTimeChars + 5 || line[shim::kTimeChars] != ' ') return std::nullopt;
   const auto at = parse_time(line.substr(0, shim::kTimeChars));
@@ -66,7 +66,7 @@ std::optional<LogLine> parse_line(std::string_view line) {
   return parsed;
 }
 
-/// Puts the last lines of a text before those that are there already, up to the wanted number.
+/// Prepends the last lines of a text, up to the requested number.
 void prepend_lines(std::string_view text, std::size_t wanted, std::deque<LogLine>& lines) {
   while (!text.empty() && lines.size() < wanted) {
     if (text.ends_with('\n')) text.remove_suffix(1);
@@ -79,16 +79,16 @@ void prepend_lines(std::string_view text, std::size_t wanted, std::deque<LogLine
 
 }  // namespace
 
-Result<std::vector<LogLine>> ProcessKeeper::tail(std::string_view id, std::size_t lines) const {
+Result<std::vector<LogLine>> ProcessManager::tail(std::string_view id, std::size_t lines) const {
   std::deque<LogLine> found;
-  PAWL_TRY(const auto place, Place::open(directory_->get(), id));
+  PAWL_TRY(const auto place, ProcessDirectory::open(directory_->get(), id));
   if (!place) return std::vector<LogLine>();
   const std::size_t wanted = std::min(lines, kMostLines);
-  // The newer one first: if it is renamed now, the other open finds the same file, which is left out.
+  // Open the newer one first: if it is rotated now, the second open finds the same file, which is skipped.
   PAWL_TRY(const auto log, open_log(place->directory(), shim::kLogFile));
   PAWL_TRY(const auto old, open_log(place->directory(), shim::kOldLogFile));
   PAWL_TRY(const auto text, last_bytes(log, kMostBytes));
-  // A line that is being written has no end yet.
+  // Skip a line that is still being written.
   prepend_lines(std::string_view(text).substr(0, text.rfind('\n') + 1), wanted, found);
   const bool same = log.file && old.file && log.about.st_ino == old.about.st_ino;
   if (found.size() < wanted && !same && text.size() < kMostBytes) {

@@ -12,7 +12,7 @@ constexpr double kSlack = 2.0;
 constexpr std::array<double, 5> kLatencies{1, 5, 20, 100, 500};  // milliseconds
 constexpr std::array<double, 4> kRates{1, 10, 100, 1000};        // per second
 
-/// For an enum whose first value means that there is no step.
+/// For an enum whose first value means "no bucket".
 template <class Step>
 Step settled(Step present, double value, std::span<const double> bounds) {
   const auto step = present == Step{} ? first_step(value, bounds)

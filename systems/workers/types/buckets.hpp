@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Measurements in steps. An observation is written where it changes, so that a number that differs each
-/// second would be written each second; a step that the number has clearly left is news.
+/// Rounds measurements to buckets. An observation is stored whenever it changes, so an exact number would be
+/// stored every second.
 ///
 ///     latency = settle_latency(latency, 3ms);      // Latency::within_5ms
 
@@ -14,11 +14,11 @@
 
 namespace pawl::workers {
 
-/// The step of a value: the first whose bound is not below it, or one past the last. The present step is kept
-/// while the value is within twice its bounds, so that one near a bound does not go to and fro.
+/// The bucket of a value: the first whose bound is not below it, or one past the last. Keeps the present
+/// bucket while the value is within twice its bounds (hysteresis).
 std::size_t settle(std::size_t present, double value, std::span<const double> bounds);
 
-/// The step of a value that has none yet.
+/// The bucket of a first value.
 std::size_t first_step(double value, std::span<const double> bounds);
 
 enum class Latency : std::uint8_t {

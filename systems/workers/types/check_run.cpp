@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kShortest = 1ms;
-constexpr Duration kLongest = 2s;  // a supervisor gives a collection 2.2 s unless it is told otherwise
+constexpr Duration kLongest = 2s;  // the supervisor's default timeout for a collection is 2.2 s
 constexpr std::uint32_t kMostInARow = 1000;
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What checks of reachability have in common: how often in a row they went well or not, and since when.
+/// Shared by reachability checks: counts consecutive successes and failures.
 ///
 ///     CheckRun run;                                                     // among the tools
 ///     run.passed(3ms, context.now, limits);
@@ -17,7 +17,7 @@
 
 namespace pawl::workers {
 
-/// How many in a row are needed for another verdict.
+/// Consecutive results that are needed to change the verdict.
 struct CheckLimits {
   std::uint32_t unhealthy_after = 3;
   std::uint32_t healthy_after = 1;
@@ -25,11 +25,11 @@ struct CheckLimits {
 
 struct CheckState {
   bool up = false;
-  Time since{};                 ///< of `up`, as far as this instance has seen it
-  std::uint32_t successes = 0;  ///< in a row; counting ends where it is enough for a verdict
+  Time since{};                 ///< when `up` last changed in this instance
+  std::uint32_t successes = 0;  ///< consecutive, capped at the number that is needed
   std::uint32_t failures = 0;
   Latency latency = Latency::unknown;
-  std::string error{};  ///< why the last check failed; the same words for the same reason
+  std::string error{};  ///< of the last check; the same text for the same reason
 
   bool is_healthy(const CheckLimits& limits) const { return successes >= limits.healthy_after; }
   bool is_unhealthy(const CheckLimits& limits) const { return failures >= limits.unhealthy_after; }
@@ -48,7 +48,7 @@ class CheckRun {
   CheckState state_;
 };
 
-/// Refuses limits of zero, and a time that the supervisor would never wait for.
+/// Refuses limits of zero, and a timeout longer than that of the supervisor.
 Result<void> validate_check(const CheckLimits& limits, Duration timeout);
 
 }  // namespace pawl::workers

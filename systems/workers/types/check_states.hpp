@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The states of a worker that only looks: it has nothing to start and nothing to stop, so that it acts
-/// never and comes to rest at once.
+/// The states of a worker that only observes: it has no actions and stops at once.
 ///
 ///     struct TcpCheck : CheckWorker<TcpObserved, TcpDesired, CheckRun> { … };
 
@@ -20,7 +19,7 @@ struct Healthy : phase::Running {};
 struct Unhealthy : phase::Degraded {};
 }  // namespace check
 
-/// The verdict in words.
+/// The verdict as a text.
 inline std::string why_healthy(const CheckState& seen) {
   return fmt::format("up, {} in a row", seen.successes);
 }
@@ -39,13 +38,13 @@ struct CheckWorker : Worker<O, D, T> {
   }
 
   static Next<Go<check::Checking>> next(check::Stopped, const Snapshot&) {
-    return Go<check::Checking>{"it is wanted"};
+    return Go<check::Checking>{"it should run"};
   }
   static Next<Go<check::Healthy>, Go<check::Unhealthy>, Stay> next(check::Checking, const Snapshot& now) {
     const auto& seen = now.observed.check;
     if (seen.is_healthy(limits(now.desired))) return Go<check::Healthy>{why_healthy(seen)};
     if (seen.is_unhealthy(limits(now.desired))) return Go<check::Unhealthy>{why_unhealthy(seen)};
-    return Stay{"not checked often enough for a verdict"};
+    return Stay{"too few checks so far"};
   }
   static Next<Go<check::Unhealthy>, Stay> next(check::Healthy, const Snapshot& now) {
     const auto& seen = now.observed.check;

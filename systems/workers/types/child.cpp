@@ -15,7 +15,7 @@ Result<void> Child::Disconnect::run(ChildTools& tools, const ChildDesired&, cons
 }
 
 Next<Go<Child::TryingToConnect>> Child::next(Stopped, const Snapshot&) {
-  return Go<TryingToConnect>{"it is wanted"};
+  return Go<TryingToConnect>{"it should run"};
 }
 
 Next<Go<Child::Connected>, Do<Child::Connect>> Child::next(TryingToConnect, const Snapshot& now) {
@@ -38,13 +38,13 @@ Next<Go<Child::Stopped>, Do<Child::Disconnect>> Child::next(TryingToStop, const 
 }
 
 Next<Go<Child::TryingToStop>> Child::stop(TryingToConnect, const Snapshot&) {
-  return Go<TryingToStop>{"it is to stop while it connects"};
+  return Go<TryingToStop>{"it has to stop while it connects"};
 }
 Next<Go<Child::TryingToStop>> Child::stop(Connected, const Snapshot&) {
-  return Go<TryingToStop>{"it is to stop"};
+  return Go<TryingToStop>{"it has to stop"};
 }
 Next<Go<Child::TryingToStop>> Child::stop(Disconnected, const Snapshot&) {
-  return Go<TryingToStop>{"it is to stop while it is disconnected"};
+  return Go<TryingToStop>{"it has to stop while it is disconnected"};
 }
 
 Result<ChildObserved> Child::collect(ChildTools& tools, const ChildDesired&, const CollectContext&) {

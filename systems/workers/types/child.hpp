@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The example of a child: a connection that is made, lost and made again. There is no device; the link is a
-/// flag, which a test may cut.
+/// An example of a child: a connection that is made, lost and made again. There is no device; the link is a
+/// flag that a test may cut.
 ///
 ///     {"address": "{{ .IP }}:{{ .PORT }}", "device": "{{ .DEVICE_ID }}"}
 

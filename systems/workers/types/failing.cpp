@@ -50,7 +50,7 @@ Result<void> Failing::Disconnect::run(FailingTools& tools, const FailingDesired&
 }
 
 Next<Go<Failing::TryingToConnect>> Failing::next(Stopped, const Snapshot&) {
-  return Go<TryingToConnect>{"it is wanted"};
+  return Go<TryingToConnect>{"it should run"};
 }
 
 Next<Go<Failing::Connected>, Do<Failing::Connect>, Restart, Stay> Failing::next(TryingToConnect,
@@ -85,13 +85,13 @@ Next<Go<Failing::Stopped>, Do<Failing::Disconnect>> Failing::next(TryingToStop, 
 }
 
 Next<Go<Failing::TryingToStop>> Failing::stop(TryingToConnect, const Snapshot&) {
-  return Go<TryingToStop>{"it is to stop while it connects"};
+  return Go<TryingToStop>{"it has to stop while it connects"};
 }
 Next<Go<Failing::TryingToStop>> Failing::stop(Connected, const Snapshot&) {
-  return Go<TryingToStop>{"it is to stop"};
+  return Go<TryingToStop>{"it has to stop"};
 }
 Next<Go<Failing::TryingToStop>> Failing::stop(Disconnected, const Snapshot&) {
-  return Go<TryingToStop>{"it is to stop while it is disconnected"};
+  return Go<TryingToStop>{"it has to stop while it is disconnected"};
 }
 
 Result<FailingObserved> Failing::collect(FailingTools& tools, const FailingDesired& desired,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The example of a worker whose connecting fails: `max_failures` times, then it succeeds. After five seconds
-/// it is lost again and fails anew, `failure_cycles` times altogether.
+/// An example of a worker that fails to connect `max_failures` times, then succeeds. After five seconds it
+/// loses the connection and fails again, in `failure_cycles` cycles.
 ///
 ///     {"should_fail": true, "max_failures": 3, "failure_cycles": 2, "restart_after_failures": 0,
 ///      "recovery_delay_observations": 3}
@@ -26,11 +26,11 @@ struct FailingDesired {
   bool should_fail = false;
   std::uint32_t max_failures = 3;  ///< per cycle
   std::uint32_t failure_cycles = 1;
-  std::uint32_t restart_after_failures = 0;       ///< in a row: a fresh instance is asked for; 0: never
+  std::uint32_t restart_after_failures = 0;       ///< consecutive failures after which it restarts; 0: never
   std::uint32_t recovery_delay_observations = 0;  ///< after the last failure of a cycle, before it succeeds
 };
 
-/// A fresh instance fails from the beginning. Thread-safe.
+/// A new instance starts from the beginning. Thread-safe.
 struct FailingTools {
   std::mutex mutex;
   FailingObserved seen{};

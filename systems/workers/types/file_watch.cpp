@@ -25,8 +25,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kMostSummed = std::uint64_t{1} << 20U;
-/// A file that changed this recently may change again without another time: clocks of file systems are
-/// coarse.
+/// A file that changed this recently may change again without a new modification time: file systems have
+/// coarse clocks.
 constexpr Duration kSettled = 2s;
 
 struct FreeDigest {
@@ -48,7 +48,7 @@ Time time_of(const timespec& time) {
   return Time(std::chrono::floor<Duration>(std::chrono::nanoseconds(nanoseconds(time))));
 }
 
-/// The sum of a file, or of its first MiB where it grows meanwhile; then it is made again next time.
+/// The SHA-256 of a file, or of its first MiB if it grows meanwhile; then it is computed again next time.
 Result<std::string> sum_of(int file, const std::stop_token& stop) {
   const std::unique_ptr<EVP_MD_CTX, FreeDigest> digest(EVP_MD_CTX_new());
   PAWL_ASSERT(digest && EVP_DigestInit_ex(digest.get(), EVP_sha256(), nullptr) == 1, "memory for a sum");
@@ -70,7 +70,7 @@ Result<std::string> sum_of(int file, const std::stop_token& stop) {
   return text;
 }
 
-/// The sum of before, where the file is as it was; otherwise made afresh.
+/// The cached SHA-256 if the file is unchanged; otherwise computes it.
 Result<std::string> sum_once(FileTools& tools, int file, const struct stat& now_is,
                              const FileDesired& desired, const CollectContext& context) {
   const auto stamp = stamp_of(now_is);
@@ -132,7 +132,7 @@ Go<FileWatch::Stopped> rest() { return {"nothing is held open"}; }
 }  // namespace
 
 Next<Go<FileWatch::Checking>> FileWatch::next(Stopped, const Snapshot&) {
-  return Go<Checking>{"it is wanted"};
+  return Go<Checking>{"it should run"};
 }
 
 Next<Go<FileWatch::Healthy>, Go<FileWatch::Degraded>> FileWatch::next(Checking, const Snapshot& now) {
@@ -174,8 +174,7 @@ Result<FileDesired> FileWatch::derive(FileDesired read) {
 Result<FileObserved> FileWatch::collect(FileTools& tools, const FileDesired& desired,
                                         const CollectContext& context) {
   if (context.stop.stop_requested()) return fail(Code::cancelled, "stopped before the file was looked at");
-  // What is opened without waiting is looked at afterwards, so that it is the same file; a pipe does not
-  // hang.
+  // Open first, then stat the descriptor, so that it is the same file. O_NONBLOCK: a pipe would block.
   const systems::Descriptor file(open(desired.path->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file && (errno == ENOENT || errno == ENOTDIR))
     return FileObserved{.verdict = desired.must_exist ? FileVerdict::missing : FileVerdict::fine};

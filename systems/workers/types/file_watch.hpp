@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A worker that says whether a file is as it should be.
+/// A worker that checks a file.
 ///
 ///     {"path": "/var/spool/export.csv", "must_exist": true, "max_age": "1h", "min_bytes": 1,
 ///      "max_bytes": 1000000, "observe_content": true}
@@ -18,11 +18,11 @@ namespace pawl::workers {
 
 struct FileDesired {
   Required<std::string> path{};  ///< absolute
-  bool must_exist = true;        ///< false: it may be missing, but if it is there, it is to be right
+  bool must_exist = true;        ///< false: it may be missing, but is checked if it exists
   std::optional<Duration> max_age{};
   std::optional<std::uint64_t> min_bytes{};
   std::optional<std::uint64_t> max_bytes{};
-  /// False for a file that is written all the time: every change of its size or time would be stored.
+  /// Set to false for a file that changes all the time: every change of size or time is stored.
   bool observe_content = true;
 };
 
@@ -42,10 +42,10 @@ struct FileObserved {
   std::optional<std::uint64_t> bytes{};
   std::optional<Time> modified{};
   std::optional<std::string> sha256{};  ///< of files up to 1 MiB
-  std::string error{};                  ///< where it is unreadable
+  std::string error{};                  ///< if it is unreadable
 };
 
-/// The last sum, and what the file looked like when it was made. Thread-safe.
+/// The last SHA-256 and the file attributes it belongs to. Thread-safe.
 struct FileTools {
   struct Stamp {
     std::uint64_t inode = 0;

@@ -20,14 +20,14 @@ std::size_t count_impaired(const Group::Snapshot& now) {
 }
 
 std::string in_words(const Group::Snapshot& now) {
-  return fmt::format("{} of {} children are not well", count_impaired(now), now.children.all.size());
+  return fmt::format("{} of {} children are impaired", count_impaired(now), now.children.all.size());
 }
 
 }  // namespace
 
 Result<void> Group::Wait::run(NoTools&, const GroupDesired&, const ActionContext&) { return {}; }
 
-Next<Go<Group::Active>> Group::next(Stopped, const Snapshot&) { return Go<Active>{"it is wanted"}; }
+Next<Go<Group::Active>> Group::next(Stopped, const Snapshot&) { return Go<Active>{"it should run"}; }
 
 Next<Go<Group::Impaired>, Stay> Group::next(Active, const Snapshot& now) {
   if (count_impaired(now) > 0) return Go<Impaired>{in_words(now)};
@@ -40,14 +40,14 @@ Next<Go<Group::Active>, Stay> Group::next(Impaired, const Snapshot& now) {
 }
 
 Next<Go<Group::Stopped>, Do<Group::Wait>> Group::next(Closing, const Snapshot& now) {
-  if (now.children.all_stopped()) return Go<Stopped>{"its children rest"};
-  return Do<Wait>{
-      fmt::format("{} of {} children rest", now.children.count(Phase::stopped), now.children.all.size())};
+  if (now.children.all_stopped()) return Go<Stopped>{"its children are stopped"};
+  return Do<Wait>{fmt::format("{} of {} children are stopped", now.children.count(Phase::stopped),
+                              now.children.all.size())};
 }
 
-Next<Go<Group::Closing>> Group::stop(Active, const Snapshot&) { return Go<Closing>{"it is to stop"}; }
+Next<Go<Group::Closing>> Group::stop(Active, const Snapshot&) { return Go<Closing>{"it has to stop"}; }
 Next<Go<Group::Closing>> Group::stop(Impaired, const Snapshot&) {
-  return Go<Closing>{"it is to stop while a child is not well"};
+  return Go<Closing>{"it has to stop while a child is impaired"};
 }
 
 Result<GroupDesired> Group::derive(GroupDesired read) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A parent whose children are written in the file, below its key `children`. It is Active while they are
-/// well, and tells them by their `stateMapping` what to do.
+/// A parent whose children are in the file, below its key `children`. It is Active while no child fails; its
+/// states control the children through their `stateMapping`.
 ///
 ///     {"children": [{"name": "line", "worker_type": "mqtt_client", "config": "url: mqtt://{{ .IP }}",
 ///                    "state_mapping": {"Active": "Connected", "Closing": "Stopped"}}]}
@@ -33,7 +33,7 @@ struct Group : Worker<GroupObserved, GroupDesired> {
   struct Closing : phase::Stopping {};
   using States = pawl::States<Stopped, Active, Impaired, Closing>;
 
-  /// Repeated until the children rest: a state that stops cannot stay idle.
+  /// Repeated until the children are stopped: a stopping state must not stay.
   struct Wait {
     static constexpr RetryPolicy kBackoff{.retries = RetryPolicy::kUnlimited,
                                           .first = std::chrono::milliseconds(200),

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kLongestMood = 32;
 
-/// Short and plain, because it is stored: letters, digits and what else is visible in ASCII.
+/// Short visible ASCII, because it is stored.
 std::string first_word(std::string_view text) {
   std::string word;
   for (const char c : text) {
@@ -35,7 +35,7 @@ Result<void> Helloworld::SayHello::run(HelloworldTools& tools, const HelloworldD
 }
 
 Next<Go<Helloworld::TryingToStart>> Helloworld::next(Stopped, const Snapshot&) {
-  return Go<TryingToStart>{"it is wanted"};
+  return Go<TryingToStart>{"it should run"};
 }
 
 Next<Go<Helloworld::Running>, Do<Helloworld::SayHello>> Helloworld::next(TryingToStart, const Snapshot& now) {
@@ -45,11 +45,11 @@ Next<Go<Helloworld::Running>, Do<Helloworld::SayHello>> Helloworld::next(TryingT
 
 Next<Go<Helloworld::Degraded>, Stay> Helloworld::next(Running, const Snapshot& now) {
   if (is_sad(now)) return Go<Degraded>{"its mood is sad"};
-  return Stay{"it is well"};
+  return Stay{"it is healthy"};
 }
 
 Next<Go<Helloworld::Running>, Stay> Helloworld::next(Degraded, const Snapshot& now) {
-  if (!is_sad(now)) return Go<Running>{"its mood is not sad any more"};
+  if (!is_sad(now)) return Go<Running>{"its mood is no longer sad"};
   return Stay{"its mood is sad"};
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The smallest example: it says hello once, and is as well as a file says: "sad" in it means degraded.
+/// The smallest example: it says hello once, and is degraded while a file contains "sad".
 ///
 ///     {"mood_file": "/run/mood"}
 
@@ -18,11 +18,11 @@ namespace pawl::workers {
 
 struct HelloworldObserved {
   bool greeted = false;
-  std::string mood{};  ///< the first word of the file; empty where there is none
+  std::string mood{};  ///< the first word of the file; empty if there is none
 };
 
 struct HelloworldDesired {
-  std::string mood_file{};  ///< empty: always well
+  std::string mood_file{};  ///< empty: never degraded
 };
 
 struct HelloworldTools {

@@ -27,7 +27,7 @@ struct FreeX509 {
   void operator()(X509* certificate) const { X509_free(certificate); }
 };
 
-/// A short count makes libcurl end the transfer: enough was read.
+/// Returns a short count when enough was read, so that libcurl ends the transfer.
 std::size_t take_body(char* bytes, std::size_t size, std::size_t count, void* text) {
   auto& body = *static_cast<std::string*>(text);
   const auto taken = std::min(size * count, kMostBody - body.size());
@@ -52,7 +52,7 @@ void configure(systems::CurlTransfer& transfer, const HttpDesired& desired, std:
   transfer.set(CURLOPT_WRITEDATA, &body);
 }
 
-/// When the first certificate of the chain, the server's own, expires.
+/// When the server's own certificate, the first of the chain, expires.
 std::optional<Time> expiry(CURL* easy) {
   constexpr std::string_view kName = "Cert:";
   curl_certinfo* chain = nullptr;
@@ -73,7 +73,7 @@ std::optional<Time> expiry(CURL* easy) {
   return std::nullopt;
 }
 
-/// The same words for the same reason: libcurl's own hold times.
+/// The same text for the same reason; libcurl's own texts contain times.
 std::string words_of(CURLcode outcome, const HttpDesired& desired) {
   if (outcome == CURLE_OPERATION_TIMEDOUT)
     return fmt::format("no whole answer within {}", to_string(desired.timeout));
@@ -86,7 +86,7 @@ Result<HttpAnswer> ask(const HttpDesired& desired, const std::stop_token& stop) 
   HttpAnswer answer;
   systems::CurlTransfer transfer;
   configure(transfer, desired, answer.body);
-  constexpr int kLongestWait = 1000;  // libcurl itself keeps the time
+  constexpr int kLongestWait = 1000;  // libcurl enforces the timeout
   const auto outcome = transfer.run(stop, [] { return kLongestWait; });
   if (!outcome) return fail(Code::cancelled, fmt::format("stopped while asking {}", *desired.url));
 
@@ -99,7 +99,7 @@ Result<HttpAnswer> ask(const HttpDesired& desired, const std::stop_token& stop) 
   answer.taken = Duration(taken);
   answer.certificate_expires = expiry(transfer.easy());
   answer.certificate_expired = verified == X509_V_ERR_CERT_HAS_EXPIRED;
-  // A transfer that was cut because enough was read ends with a write error.
+  // A transfer that ended because enough was read has a write error.
   const bool enough = *outcome == CURLE_WRITE_ERROR && answer.body.size() == kMostBody;
   if (*outcome == CURLE_OK || enough) {
     answer.status = static_cast<int>(status);

@@ -14,12 +14,12 @@
 namespace pawl::workers {
 
 struct HttpAnswer {
-  int status = 0;     ///< 0 where there was none
+  int status = 0;     ///< 0 if there was no answer
   std::string body;   ///< its first 64 KiB
-  std::string error;  ///< why there is no answer; empty where there is one
+  std::string error;  ///< why there is no answer; empty if there is one
   Duration taken{};   ///< until the answer's first byte
   std::optional<Time> certificate_expires{};
-  bool certificate_expired = false;  ///< which is why there is no answer
+  bool certificate_expired = false;  ///< the reason why there is no answer
 };
 
 /// Error: `cancelled`.

@@ -20,7 +20,7 @@ bool is_expected(int status, const std::vector<StatusRange>& ranges) {
       ranges, [&](const StatusRange& range) { return range.first <= status && status <= range.last; });
 }
 
-/// Why the answer is not the expected one; empty where it is.
+/// Why the answer is not as expected; empty if it is.
 std::string problem_of(const HttpAnswer& answer, const HttpDesired& desired) {
   if (!answer.error.empty()) return answer.error;
   if (!is_expected(answer.status, desired.expect_status))

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A worker that says whether an HTTP server answers as it should.
+/// A worker that checks whether an HTTP server answers as expected.
 ///
 ///     {"url": "https://mes.plant/health", "method": "GET", "expect_status": [204, "200-202"],
 ///      "expect_body": "\"ok\"", "timeout": "1s", "headers": {"accept": "application/json"}}
 ///
-/// Redirects are answers like others and are not followed; proxies are not used: it is the server itself that
-/// is looked at.
+/// Redirects are not followed and proxies are not used, because the server itself is checked.
 
 #include <array>
 #include <chrono>
@@ -33,14 +32,14 @@ struct StatusRange {
 /// Days until the server's certificate expires.
 enum class Certificate : std::uint8_t { none, over_30_days, over_7_days, over_1_day, within_1_day, expired };
 
-/// `expires` as it stands at `now`.
+/// The class of `expires` at `now`.
 Certificate certificate_at(Time expires, Time now);
 
 struct HttpDesired {
   Required<std::string> url{};
   std::string method = "GET";  ///< or HEAD
   std::vector<StatusRange> expect_status{StatusRange{}};
-  std::string expect_body{};  ///< is somewhere in the first 64 KiB; empty: anything is right
+  std::string expect_body{};  ///< must be in the first 64 KiB; empty: any body
   Duration timeout = std::chrono::seconds(1);
   std::map<std::string, std::string> headers{};
   std::string ca_file{};  ///< certificates to trust instead of the system's

@@ -98,7 +98,7 @@ Result<void> MqttClient::Disconnect::run(MqttTools& tools, const MqttDesired&, c
 }
 
 Next<Go<MqttClient::TryingToConnect>> MqttClient::next(Stopped, const Snapshot&) {
-  return Go<TryingToConnect>{"it is wanted"};
+  return Go<TryingToConnect>{"it should run"};
 }
 
 Next<Go<MqttClient::Connected>, Do<MqttClient::Connect>> MqttClient::next(TryingToConnect,
@@ -133,13 +133,13 @@ Next<Go<MqttClient::Stopped>, Do<MqttClient::Disconnect>> MqttClient::next(Tryin
 }
 
 Next<Go<MqttClient::TryingToDisconnect>> MqttClient::stop(TryingToConnect, const Snapshot&) {
-  return Go<TryingToDisconnect>{"it is to stop while it connects"};
+  return Go<TryingToDisconnect>{"it has to stop while it connects"};
 }
 Next<Go<MqttClient::TryingToDisconnect>> MqttClient::stop(Connected, const Snapshot&) {
-  return Go<TryingToDisconnect>{"it is to stop"};
+  return Go<TryingToDisconnect>{"it has to stop"};
 }
 Next<Go<MqttClient::TryingToDisconnect>> MqttClient::stop(Silent, const Snapshot&) {
-  return Go<TryingToDisconnect>{"it is to stop while no messages come"};
+  return Go<TryingToDisconnect>{"it has to stop while no messages come"};
 }
 
 Result<MqttDesired> MqttClient::derive(MqttDesired read) {
@@ -169,7 +169,7 @@ Result<MqttDesired> MqttClient::derive(MqttDesired read) {
 
 Result<MqttObserved> MqttClient::collect(MqttTools& tools, const MqttDesired& desired,
                                          const CollectContext&) {
-  return tools.look(desired);
+  return tools.observe(desired);
 }
 
 std::string MqttClient::settings_of(const MqttDesired& desired) {

@@ -23,8 +23,8 @@
 
 #include "pawl/codec.hpp"
 #include "pawl/worker_types.hpp"
+#include "workers/types/message_monitor.hpp"
 #include "workers/types/mqtt_session.hpp"
-#include "workers/types/reception.hpp"
 
 namespace pawl::workers {
 
@@ -62,10 +62,10 @@ class MqttTools {
   /// Does nothing where there is such a connection.
   Result<void> connect(const MqttDesired& desired, const ActionContext& context);
   void disconnect();
-  MqttObserved look(const MqttDesired& desired);
+  MqttObserved observe(const MqttDesired& desired);
 
  private:
-  std::shared_ptr<Reception> reception_ = std::make_shared<Reception>();
+  std::shared_ptr<MessageMonitor> monitor_ = std::make_shared<MessageMonitor>();
   std::mutex mutex_;
   std::shared_ptr<MqttSession> session_;
   std::string settings_;

@@ -66,7 +66,7 @@ class MqttSession::Pump {
                                      // What the broker had kept says nothing about whether somebody sends
                                      // now.
                                      if (!message->retain)
-                                       static_cast<Pump*>(pump)->session_.reception_->message(this_moment());
+                                       static_cast<Pump*>(pump)->session_.monitor_->message(this_moment());
                                    });
   }
 
@@ -162,7 +162,7 @@ class MqttSession::Pump {
   }
 
   void ready() {
-    session_.reception_->subscribed(this_moment());
+    session_.monitor_->subscribed(this_moment());
     session_.change([](State& state) { state.subscribed = true; });
   }
 
@@ -181,8 +181,8 @@ class MqttSession::Pump {
   bool over_ = false;
 };
 
-MqttSession::MqttSession(MqttSettings settings, std::shared_ptr<Reception> reception)
-    : settings_(std::move(settings)), reception_(std::move(reception)) {
+MqttSession::MqttSession(MqttSettings settings, std::shared_ptr<MessageMonitor> monitor)
+    : settings_(std::move(settings)), monitor_(std::move(monitor)) {
   thread_ = std::jthread([this](const std::stop_token& stop) { Pump(*this).run(stop); });
 }
 

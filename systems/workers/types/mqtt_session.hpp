@@ -4,7 +4,7 @@
 /// One connection to an MQTT broker with its subscriptions, until it is lost; then it is over, and another
 /// one has to be made.
 ///
-///     MqttSession session(settings, reception);
+///     MqttSession session(settings, monitor);
 ///     PAWL_CHECK(session.wait_ready(stop, 10s));
 ///     session.state().subscribed;
 
@@ -21,7 +21,7 @@
 #include "pawl/error.hpp"
 #include "pawl/time.hpp"
 #include "workers/types/address.hpp"
-#include "workers/types/reception.hpp"
+#include "workers/types/message_monitor.hpp"
 
 namespace pawl::workers {
 
@@ -57,8 +57,8 @@ class MqttSession {
     std::string error{};  ///< why it is over
   };
 
-  /// Begins to connect. Messages, except those that the broker had kept, are told to `reception`.
-  MqttSession(MqttSettings settings, std::shared_ptr<Reception> reception);
+  /// Begins to connect. Messages, except those that the broker had kept, are told to `monitor`.
+  MqttSession(MqttSettings settings, std::shared_ptr<MessageMonitor> monitor);
   MqttSession(const MqttSession&) = delete;
   MqttSession& operator=(const MqttSession&) = delete;
   /// Says goodbye to the broker and waits for the thread.
@@ -75,7 +75,7 @@ class MqttSession {
   void change(Change apply);
 
   MqttSettings settings_;
-  std::shared_ptr<Reception> reception_;
+  std::shared_ptr<MessageMonitor> monitor_;
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   State state_;

@@ -69,8 +69,8 @@ Result<void> MqttTools::connect(const MqttDesired& desired, const ActionContext&
                     .keepalive = std::chrono::duration_cast<std::chrono::seconds>(desired.keepalive)};
   if (desired.url->starts_with(kTlsScheme)) made.tls = desired.tls.value_or(MqttTls{});
   for (const auto& one : desired.topics) made.topics.push_back({.topic = *one.topic, .qos = one.qos});
-  reception_->expect(desired.expect_every);
-  auto session = std::make_shared<MqttSession>(std::move(made), reception_);
+  monitor_->expect(desired.expect_every);
+  auto session = std::make_shared<MqttSession>(std::move(made), monitor_);
   {
     const std::lock_guard lock(mutex_);
     session_ = session;
@@ -91,12 +91,12 @@ void MqttTools::disconnect() {
     error_.clear();
   }
   old.reset();
-  reception_->end(this_moment());
+  monitor_->end(this_moment());
 }
 
-MqttObserved MqttTools::look(const MqttDesired& desired) {
-  reception_->expect(desired.expect_every);
-  const auto heard = reception_->look(this_moment());
+MqttObserved MqttTools::observe(const MqttDesired& desired) {
+  monitor_->expect(desired.expect_every);
+  const auto heard = monitor_->stats(this_moment());
   MqttObserved seen{
       .listening = heard.listening, .rate = heard.rate, .gaps = heard.gaps, .last_gap = heard.last_gap};
   const std::lock_guard lock(mutex_);

@@ -19,7 +19,7 @@ Result<void> Panic::Disconnect::run(PanicTools& tools, const PanicDesired&, cons
 }
 
 Next<Go<Panic::TryingToConnect>> Panic::next(Stopped, const Snapshot&) {
-  return Go<TryingToConnect>{"it is wanted"};
+  return Go<TryingToConnect>{"it should run"};
 }
 
 Next<Go<Panic::Connected>, Do<Panic::Connect>> Panic::next(TryingToConnect, const Snapshot& now) {
@@ -38,10 +38,10 @@ Next<Go<Panic::Stopped>, Do<Panic::Disconnect>> Panic::next(TryingToStop, const 
 }
 
 Next<Go<Panic::TryingToStop>> Panic::stop(TryingToConnect, const Snapshot&) {
-  return Go<TryingToStop>{"it is to stop while it connects"};
+  return Go<TryingToStop>{"it has to stop while it connects"};
 }
 Next<Go<Panic::TryingToStop>> Panic::stop(Connected, const Snapshot&) {
-  return Go<TryingToStop>{"it is to stop"};
+  return Go<TryingToStop>{"it has to stop"};
 }
 
 Result<PanicObserved> Panic::collect(PanicTools& tools, const PanicDesired&, const CollectContext&) {

@@ -49,7 +49,7 @@ Next<Go<Parent::TryingToStart>, Stay> Parent::next(Stopped, const Snapshot& now)
     return Stay{.reason = fmt::format("it waits for {}", to_string(now.desired.wait_time)),
                 .again = now.desired.wait_time - now.in_state};
   }
-  return Go<TryingToStart>{"it is wanted"};
+  return Go<TryingToStart>{"it should run"};
 }
 
 Next<Go<Parent::Running>, Do<Parent::Start>, Stay> Parent::next(TryingToStart, const Snapshot& now) {
@@ -73,20 +73,20 @@ Next<Go<Parent::Running>, Go<Parent::TryingToStop>, Stay> Parent::next(Degraded,
 Next<Go<Parent::Stopped>, Do<Parent::Stop>> Parent::next(TryingToStop, const Snapshot& now) {
   if (now.observed.started) return Do<Stop>{"it is still started"};
   if (!now.children.all_stopped()) {
-    return Do<Stop>{
-        fmt::format("{} of {} children rest", now.children.count(Phase::stopped), now.children.all.size())};
+    return Do<Stop>{fmt::format("{} of {} children are stopped", now.children.count(Phase::stopped),
+                                now.children.all.size())};
   }
-  return Go<Stopped>{"it is stopped, and its children rest"};
+  return Go<Stopped>{"it is stopped, and its children are stopped"};
 }
 
 Next<Go<Parent::TryingToStop>> Parent::stop(TryingToStart, const Snapshot&) {
-  return Go<TryingToStop>{"it is to stop while it starts"};
+  return Go<TryingToStop>{"it has to stop while it starts"};
 }
 Next<Go<Parent::TryingToStop>> Parent::stop(Running, const Snapshot&) {
-  return Go<TryingToStop>{"it is to stop"};
+  return Go<TryingToStop>{"it has to stop"};
 }
 Next<Go<Parent::TryingToStop>> Parent::stop(Degraded, const Snapshot&) {
-  return Go<TryingToStop>{"it is to stop while it is degraded"};
+  return Go<TryingToStop>{"it has to stop while it is degraded"};
 }
 
 Result<ParentDesired> Parent::derive(ParentDesired read) {

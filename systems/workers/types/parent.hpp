@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The example of a parent: it has so many children, lets them run while it runs itself, and is as healthy as
-/// they are.
+/// An example of a parent: its children run while it runs, and it is degraded while one of them is not
+/// healthy.
 ///
 ///     {"children_count": 2, "child_worker_type": "child",
 ///      "child_config": "{\"address\": \"{{ .IP }}:{{ .PORT }}\", \"device\": \"{{ .DEVICE_ID }}\"}"}
 ///
-/// With `wait_time` and `run_time` it cycles: it rests so long, runs so long, stops, and begins again.
+/// With `wait_time` and `run_time` it cycles between stopped and running.
 
 #include <array>
 #include <atomic>
@@ -29,9 +29,9 @@ struct ParentObserved {
 struct ParentDesired {
   std::uint32_t children_count = 0;
   std::string child_worker_type = "child";
-  std::string child_config{};  ///< a template of the child's, which has the variable DEVICE_ID besides
-  Duration wait_time{};        ///< at rest before it starts
-  Duration run_time{};         ///< until it stops by itself; zero: never
+  std::string child_config{};  ///< a template; children have the additional variable DEVICE_ID
+  Duration wait_time{};        ///< stopped before it starts
+  Duration run_time{};         ///< until it stops by itself; zero: forever
 };
 
 struct ParentTools {
@@ -52,7 +52,7 @@ struct Parent : Worker<ParentObserved, ParentDesired, ParentTools> {
   struct Start {
     static Result<void> run(ParentTools& tools, const ParentDesired& desired, const ActionContext& context);
   };
-  /// Repeated until the children rest, too: a state that stops cannot stay idle.
+  /// Repeated until the children are stopped: a stopping state must not stay.
   struct Stop {
     static constexpr RetryPolicy kBackoff{.retries = RetryPolicy::kUnlimited,
                                           .first = std::chrono::milliseconds(200),

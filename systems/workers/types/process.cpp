@@ -55,15 +55,15 @@ bool is_current(const ProcessWorker::Snapshot& now) {
   return now.observed.specification == name_specification(now.desired);
 }
 
-/// How it ended, in words.
+/// How it ended, as a text.
 std::string ending(const ProcessObserved& seen) {
   if (seen.process == "failed_to_start") return fmt::format("it could not be started: {}", seen.error);
   if (seen.exit_code) return fmt::format("it ended with exit code {}", *seen.exit_code);
   if (seen.exit_signal) return fmt::format("it was ended by signal {}", *seen.exit_signal);
-  return "it has ended, and nobody saw how";
+  return "it has ended, and its exit status is unknown";
 }
 
-/// What becomes of a process that has ended by itself.
+/// What to do after a process has ended by itself.
 struct After {
   enum class Kind : std::uint8_t { back_off, exited, gave_up };
   Kind kind = Kind::back_off;
@@ -100,8 +100,7 @@ Answer go_after_end(const ProcessWorker::Snapshot& now) {
   return Go<ProcessWorker::BackingOff>{std::move(after.reason)};
 }
 
-/// The next power of two; stays where it was while the value is not far below it, so that a value that moves
-/// a little is not written each time.
+/// The next power of two, with hysteresis, so that small changes are not stored.
 std::uint64_t coarse(double value, std::uint64_t before) {
   if (value < 0.5) return 0;
   if (before > 0 && value <= static_cast<double>(before) && value > 0.4 * static_cast<double>(before))
@@ -123,7 +122,7 @@ void measure(ProcessTools& tools, const ProcessStatus& status, Time now) {
   tools.cpu_seconds = status.cpu_seconds;
 }
 
-/// The same for the same text on every machine and in every release, which std::hash is not.
+/// Stable over machines and releases, unlike std::hash.
 std::uint64_t hash_of(std::string_view text) {
   constexpr std::uint64_t kOffset = 0xcbf29ce484222325;  // FNV-1a
   constexpr std::uint64_t kPrime = 0x100000001b3;
@@ -142,7 +141,7 @@ Duration backoff_after(const ProcessDesired& desired, std::uint32_t brief) {
 
 std::string name_specification(const ProcessDesired& desired) {
   ProcessDesired relevant = desired;
-  // What does not concern the process itself may change while it runs.
+  // These fields do not affect a running process.
   const ProcessDesired usual;
   relevant.restart = usual.restart;
   relevant.backoff_first = usual.backoff_first;
@@ -172,37 +171,38 @@ Result<void> ProcessWorker::Start::run(ProcessTools& tools, const ProcessDesired
                                        const ActionContext& context) {
   std::uint64_t generation = 0;
   {
-    PAWL_TRY(const auto status, tools.keeper.look(context.identity.path));
+    PAWL_TRY(const auto status, tools.manager.status(context.identity.path));
     const std::lock_guard lock(tools.mutex);
-    PAWL_TRY(generation, tools.notes.begin(static_cast<std::uint64_t>(context.number), status.generation,
-                                           name_specification(desired)));
+    PAWL_TRY(generation, tools.restart_record.record_start(static_cast<std::uint64_t>(context.number),
+                                                           status.generation, name_specification(desired)));
   }
-  return tools.keeper.start(context.identity.path, generation, spec_of(desired), context.stop);
+  return tools.manager.start(context.identity.path, generation, spec_of(desired), context.stop);
 }
 
 Result<void> ProcessWorker::Note::run(ProcessTools& tools, const ProcessDesired& desired,
                                       const ActionContext& context) {
-  PAWL_TRY(const auto status, tools.keeper.look(context.identity.path));
+  PAWL_TRY(const auto status, tools.manager.status(context.identity.path));
   if (!has_ended(status.state)) return {};
   const std::lock_guard lock(tools.mutex);
-  return tools.notes.end(status.generation, !has_lasted(status, desired));
+  return tools.restart_record.record_exit(status.generation, !has_lasted(status, desired));
 }
 
 Result<void> ProcessWorker::Stop::run(ProcessTools& tools, const ProcessDesired& desired,
                                       const ActionContext& context) {
   const auto* const signal = std::ranges::find(kSignals, desired.stop_signal, &SignalName::name);
-  PAWL_CHECK(tools.keeper.stop(context.identity.path, desired.stop_grace, context.stop,
-                               signal == kSignals.end() ? SIGTERM : signal->number));
-  PAWL_TRY(const auto status, tools.keeper.look(context.identity.path));
+  PAWL_CHECK(tools.manager.stop(context.identity.path, desired.stop_grace, context.stop,
+                                signal == kSignals.end() ? SIGTERM : signal->number));
+  PAWL_TRY(const auto status, tools.manager.status(context.identity.path));
   const std::lock_guard lock(tools.mutex);
-  return tools.notes.forgive(status.generation);
+  return tools.restart_record.record_stop(status.generation);
 }
 
 Next<Go<ProcessWorker::TryingToStart>, Do<ProcessWorker::Stop>> ProcessWorker::next(Stopped,
                                                                                     const Snapshot& now) {
   if (now.observed.is_alive()) return Do<Stop>{"an earlier process is still there"};
-  if (now.observed.has_ended() && !now.observed.noted) return Do<Stop>{"an earlier process is cleared away"};
-  return Go<TryingToStart>{"it is wanted"};
+  if (now.observed.has_ended() && !now.observed.noted)
+    return Do<Stop>{"an earlier process has to be cleaned up"};
+  return Go<TryingToStart>{"it should run"};
 }
 
 Next<Go<ProcessWorker::Running>, Go<ProcessWorker::BackingOff>, Go<ProcessWorker::Exited>,
@@ -211,7 +211,7 @@ ProcessWorker::next(TryingToStart, const Snapshot& now) {
   using Answer = Next<Go<Running>, Go<BackingOff>, Go<Exited>, Go<GaveUp>, Do<Start>>;
   const auto& seen = now.observed;
   if (seen.process == "running") return Go<Running>{fmt::format("it runs as process {}", seen.pid)};
-  // What an earlier order started says nothing of this one, which may have found no program to start.
+  // Ignore the result of an earlier order: this one may have started nothing.
   if (seen.has_ended() && !seen.noted && seen.ordered && is_current(now)) return go_after_end<Answer>(now);
   return Do<Start>{"it does not run yet"};
 }
@@ -250,28 +250,29 @@ Next<Go<ProcessWorker::TryingToStop>, Stay> ProcessWorker::next(GaveUp, const Sn
 Next<Go<ProcessWorker::Stopped>, Do<ProcessWorker::Stop>> ProcessWorker::next(TryingToStop,
                                                                               const Snapshot& now) {
   if (now.observed.is_alive()) return Do<Stop>{fmt::format("process {} is still there", now.observed.pid)};
-  if (now.observed.has_ended() && !now.observed.noted) return Do<Stop>{"what is left of it is cleared away"};
-  return Go<Stopped>{"nothing is left of it"};
+  if (now.observed.has_ended() && !now.observed.noted)
+    return Do<Stop>{"its remaining processes have to be cleaned up"};
+  return Go<Stopped>{"it is stopped"};
 }
 
 Next<Go<ProcessWorker::TryingToStop>> ProcessWorker::stop(TryingToStart, const Snapshot&) {
-  return Go<TryingToStop>{"it is to stop while it starts"};
+  return Go<TryingToStop>{"it has to stop while it starts"};
 }
 Next<Go<ProcessWorker::TryingToStop>> ProcessWorker::stop(Running, const Snapshot&) {
-  return Go<TryingToStop>{"it is to stop"};
+  return Go<TryingToStop>{"it has to stop"};
 }
 Next<Go<ProcessWorker::TryingToStop>> ProcessWorker::stop(BackingOff, const Snapshot&) {
-  return Go<TryingToStop>{"it is to stop while it backs off"};
+  return Go<TryingToStop>{"it has to stop while it backs off"};
 }
 Next<Go<ProcessWorker::TryingToStop>> ProcessWorker::stop(GaveUp, const Snapshot&) {
-  return Go<TryingToStop>{"it is to stop after it gave up"};
+  return Go<TryingToStop>{"it has to stop after it gave up"};
 }
 
 Result<ProcessDesired> ProcessWorker::derive(ProcessDesired read) {
   const auto refuse = [](std::string_view field, std::string_view what) {
     return fail(Code::spec_invalid, fmt::format("{}: {}", field, what), {{"field", std::string(field)}});
   };
-  // Whether the program is there is looked at when it is started: this has to be pure.
+  // Must be pure: whether the program exists is checked when it is started.
   if (read.command.empty() || read.command.front().empty()) {
     return refuse("command", R"(expected the program and its arguments, such as ["/bin/sleep", "60"])");
   }
@@ -290,10 +291,10 @@ Result<ProcessDesired> ProcessWorker::derive(ProcessDesired read) {
 
 Result<ProcessObserved> ProcessWorker::collect(ProcessTools& tools, const ProcessDesired& desired,
                                                const CollectContext& context) {
-  PAWL_TRY(const auto status, tools.keeper.look(context.identity.path));
+  PAWL_TRY(const auto status, tools.manager.status(context.identity.path));
   measure(tools, status, context.now);
   const std::lock_guard lock(tools.mutex);
-  PAWL_TRY(const auto note, tools.notes.read());
+  PAWL_TRY(const auto note, tools.restart_record.read());
   ProcessObserved seen{.process = std::string(name(status.state)),
                        .pid = status.pid,
                        .generation = status.generation,
@@ -313,9 +314,10 @@ Result<ProcessObserved> ProcessWorker::collect(ProcessTools& tools, const Proces
   return seen;
 }
 
-void add_process(WorkerTypes& types, const ProcessKeeper& keeper, std::string notes_directory) {
-  types.add<ProcessWorker>([&keeper, notes = std::move(notes_directory)](const WorkerIdentity& who) {
-    return std::shared_ptr<ProcessTools>(new ProcessTools{.keeper = keeper, .notes = {notes, who.path}});
+void add_process(WorkerTypes& types, const ProcessManager& manager, std::string records_directory) {
+  types.add<ProcessWorker>([&manager, records = std::move(records_directory)](const WorkerIdentity& who) {
+    return std::shared_ptr<ProcessTools>(
+        new ProcessTools{.manager = manager, .restart_record = {records, who.path}});
   });
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A process that is kept running, also while the server is not there.
+/// A process that keeps running, also while the server does not.
 ///
 ///     {"command": ["pump-driver", "--port", "502"], "restart": "on_failure", "give_up_after": 5}
 ///
-/// A server that starts again finds the process as it left it: one that runs goes on, one that has ended
-/// meanwhile is restarted as the policy says. A process whose specification changes is stopped and started.
+/// After a restart of the server a running process goes on, and one that has ended is restarted according to
+/// the policy. A process whose specification changes is stopped and started.
 
 #include <array>
 #include <chrono>
@@ -21,27 +21,27 @@
 
 #include "pawl/codec.hpp"
 #include "pawl/worker_types.hpp"
-#include "workers/process/keeper.hpp"
-#include "workers/types/process_notes.hpp"
+#include "workers/process/manager.hpp"
+#include "workers/types/restart_record.hpp"
 
 namespace pawl::workers {
 
 enum class RestartPolicy : std::uint8_t { always, on_failure, never };
 
-/// What is seen of a process, without anything that changes all the time.
+/// The observed state, without values that change all the time.
 struct ProcessObserved {
   std::string process = "absent";  ///< a ProcessState
   int pid = 0;
   std::uint64_t generation = 0;
-  bool ordered = false;  ///< that generation is of the last order to start, which may have started nothing
+  bool ordered = false;  ///< this generation belongs to the last start order
   std::optional<int> exit_code{};
   std::optional<int> exit_signal{};
   std::string error{};  ///< why it could not be started
-  bool noted = false;   ///< that it ended was taken note of: it may be started again
+  bool noted = false;   ///< its exit was handled: it may be started again
   std::uint64_t restarts = 0;
-  std::uint32_t brief = 0;        ///< runs in a row that did not last, before this one
-  bool lasted = false;            ///< this one did
-  std::string specification{};    ///< names the one that it was started with
+  std::uint32_t brief = 0;        ///< consecutive brief runs before this one
+  bool lasted = false;            ///< this run was not brief
+  std::string specification{};    ///< hash of the one it was started with
   std::uint64_t cpu_percent = 0;  ///< rounded up, coarsely
   std::uint64_t memory_mib = 0;   ///< likewise
 
@@ -57,8 +57,8 @@ struct ProcessDesired {
   RestartPolicy restart = RestartPolicy::always;
   Duration backoff_first = std::chrono::seconds(1);
   Duration backoff_cap = std::chrono::seconds(60);
-  std::uint32_t give_up_after = 0;              ///< so many brief runs in a row; 0: never
-  Duration lasting = std::chrono::seconds(10);  ///< a run that took less is brief
+  std::uint32_t give_up_after = 0;              ///< consecutive brief runs; 0: never
+  Duration lasting = std::chrono::seconds(10);  ///< a shorter run is brief
   std::string stop_signal = "TERM";
   Duration stop_grace = std::chrono::seconds(10);
   std::uint64_t log_bytes = std::uint64_t{1} << 20;
@@ -69,8 +69,8 @@ struct ProcessDesired {
 
 /// Thread-safe.
 struct ProcessTools {
-  const ProcessKeeper& keeper;
-  ProcessNotes notes;
+  const ProcessManager& manager;
+  RestartRecordFile restart_record;
   std::mutex mutex{};
   Time cpu_at{};
   double cpu_seconds = 0;
@@ -86,7 +86,7 @@ struct ProcessWorker : Worker<ProcessObserved, ProcessDesired, ProcessTools> {
   struct TryingToStart : phase::Starting {};
   struct Running : phase::Running {};
   struct BackingOff : phase::Degraded {};
-  struct Exited : phase::Stopped {};   ///< it is over, as its policy says
+  struct Exited : phase::Stopped {};   ///< it ended and is not restarted, by its policy
   struct GaveUp : phase::Degraded {};  ///< it ended too often
   struct TryingToStop : phase::Stopping {};
   using States = pawl::States<Stopped, TryingToStart, Running, BackingOff, Exited, GaveUp, TryingToStop>;
@@ -94,11 +94,11 @@ struct ProcessWorker : Worker<ProcessObserved, ProcessDesired, ProcessTools> {
   struct Start {
     static Result<void> run(ProcessTools& tools, const ProcessDesired& desired, const ActionContext& context);
   };
-  /// Takes note of an end, so that another start is not taken for a repetition of the last one.
+  /// Records an exit, so that the next start is not taken for a repetition of the last one.
   struct Note {
     static Result<void> run(ProcessTools& tools, const ProcessDesired& desired, const ActionContext& context);
   };
-  /// Nothing is left of it then, and what was brief before is forgiven.
+  /// Stops all processes and resets the count of brief runs.
   struct Stop {
     static constexpr Duration kTimeout = std::chrono::minutes(10);
     static Result<void> run(ProcessTools& tools, const ProcessDesired& desired, const ActionContext& context);
@@ -124,18 +124,18 @@ struct ProcessWorker : Worker<ProcessObserved, ProcessDesired, ProcessTools> {
                                          const CollectContext& context);
 };
 
-/// How long to wait after so many brief runs in a row.
+/// The delay after `brief` consecutive brief runs.
 Duration backoff_after(const ProcessDesired& desired, std::uint32_t brief);
 
-/// The same for the same specification.
+/// A hash of the specification.
 std::string name_specification(const ProcessDesired& desired);
-/// Names an object by those of its members that are not as usual: a release that knows one more, and gives it
-/// a default, names everything as the one before did.
+/// A hash of the members that differ from the defaults, so that a release with a new field and a default for
+/// it gives the same hash.
 std::string name_of_unusual(std::string_view specification, std::string_view usual);
 
-/// The keeper must outlive the supervisor; notes are kept in the directory.
-void add_process(WorkerTypes& types, const ProcessKeeper& keeper, std::string notes_directory);
-/// Where there is no pawl-shim: no configuration can be used, so that processes are left as they are.
+/// The manager must outlive the supervisor. Restart records are stored in the directory.
+void add_process(WorkerTypes& types, const ProcessManager& manager, std::string records_directory);
+/// Without pawl-shim: every configuration is refused, so that processes are not touched.
 void add_process_without_shim(WorkerTypes& types);
 
 }  // namespace pawl::workers

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What worker types need from the program around them. By default the real thing; a simulation gives its
-/// own.
+/// The environment of worker types. The defaults are real; a simulation replaces them.
 ///
 ///     TypeServices services;
 ///     services.wait = [&](Duration time, std::stop_token stop) { return clock.wait(time, stop); };
@@ -20,22 +19,22 @@
 
 namespace pawl::workers {
 
-/// The connection that an example worker pretends to have. Whoever shares it may cut it. Thread-safe.
+/// The simulated connection of an example worker; a test may cut it. Thread-safe.
 struct ExampleLink {
   std::atomic<bool> connected = false;
 };
 
-/// Waits in real time; false where the stop came first.
+/// Waits in real time; false if stopped before.
 bool wait_really(Duration time, const std::stop_token& stop);
 
-/// At most 4 KiB of a text file; nothing where there is none. Error: `invalid_argument`.
+/// At most 4 KiB of a text file; empty if absent. Error: `invalid_argument`.
 Result<std::optional<std::string>> read_small_file(const std::string& path);
 
 /// A value. Its functions are called from several threads at once.
 struct TypeServices {
   std::function<bool(Duration, std::stop_token)> wait = wait_really;
   std::function<Result<std::optional<std::string>>(const std::string& path)> read_file = read_small_file;
-  /// The link of a fresh instance of a child.
+  /// Creates the link of a new instance of a child.
   std::function<std::shared_ptr<ExampleLink>(const WorkerIdentity&)> make_link = [](const WorkerIdentity&) {
     return std::make_shared<ExampleLink>();
   };

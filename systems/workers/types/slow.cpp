@@ -8,7 +8,7 @@
 namespace pawl::workers {
 namespace {
 
-constexpr std::uint32_t kLongestDelay = 240;  // below the time that the action is given
+constexpr std::uint32_t kLongestDelay = 240;  // below the timeout of the action
 
 }  // namespace
 
@@ -27,7 +27,7 @@ Result<void> Slow::Disconnect::run(SlowTools& tools, const SlowDesired&, const A
 }
 
 Next<Go<Slow::TryingToConnect>> Slow::next(Stopped, const Snapshot&) {
-  return Go<TryingToConnect>{"it is wanted"};
+  return Go<TryingToConnect>{"it should run"};
 }
 
 Next<Go<Slow::Connected>, Do<Slow::Connect>> Slow::next(TryingToConnect, const Snapshot& now) {
@@ -46,10 +46,10 @@ Next<Go<Slow::Stopped>, Do<Slow::Disconnect>> Slow::next(TryingToStop, const Sna
 }
 
 Next<Go<Slow::TryingToStop>> Slow::stop(TryingToConnect, const Snapshot&) {
-  return Go<TryingToStop>{"it is to stop while it connects"};
+  return Go<TryingToStop>{"it has to stop while it connects"};
 }
 Next<Go<Slow::TryingToStop>> Slow::stop(Connected, const Snapshot&) {
-  return Go<TryingToStop>{"it is to stop"};
+  return Go<TryingToStop>{"it has to stop"};
 }
 
 Result<SlowDesired> Slow::derive(SlowDesired read) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The example of a worker that takes its time to connect, and stops at once when it is told to.
+/// An example of a worker that connects slowly and stops at once.
 ///
 ///     {"delay_seconds": 2}
 

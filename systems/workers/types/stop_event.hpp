@@ -13,8 +13,8 @@
 
 namespace pawl::workers {
 
-/// A stop that can be waited for with poll: its descriptor is readable from then on. Not thread-safe; the
-/// stop may come from any thread.
+/// A stop token as a descriptor for poll: readable once stop was requested. Not thread-safe; the stop may
+/// come from any thread.
 class StopEvent {
  public:
   explicit StopEvent(const std::stop_token& stop)

@@ -26,11 +26,10 @@ struct FreeAddresses {
   void operator()(addrinfo* first) const { freeaddrinfo(first); }
 };
 
-/// Why there is no connection; nothing where there is one.
+/// Why there is no connection; empty if there is one.
 using Outcome = std::optional<std::string>;
 
-/// Waits until the socket is connected or not, the time is over, or somebody stops; `stopped` is readable
-/// then.
+/// Waits for the result of the connect, the timeout, or a stop, which makes `stopped` readable.
 Outcome wait_connected(int socket, int stopped, SteadyClock::time_point until, Duration timeout) {
   for (;;) {
     const auto rest = std::chrono::ceil<std::chrono::milliseconds>(until - SteadyClock::now()).count();
@@ -48,8 +47,8 @@ Outcome wait_connected(int socket, int stopped, SteadyClock::time_point until, D
   }
 }
 
-/// Tries every address of the name until one accepts. Looking a name up cannot be interrupted; the resolver
-/// has limits of its own, and a supervisor does not wait for a collection that takes longer.
+/// Tries the addresses of the name until one accepts. The name lookup cannot be interrupted, but the resolver
+/// has timeouts, and the supervisor abandons a collection that takes too long.
 Outcome connect_to(const Address& address, Duration timeout, const std::stop_token& stop) {
   const auto until = SteadyClock::now() + timeout;
   addrinfo wanted{};
@@ -91,7 +90,7 @@ Result<TcpObserved> TcpCheck::collect(CheckRun& run, const TcpDesired& desired,
   const auto begun = SteadyClock::now();
   auto refused = connect_to(address, desired.timeout, context.stop);
   const auto taken = std::chrono::duration_cast<Duration>(SteadyClock::now() - begun);
-  // A connection that was made is an answer, also where the stop came while it was made.
+  // An established connection counts, even if stopped meanwhile.
   if (refused && context.stop.stop_requested()) {
     return fail(Code::cancelled, fmt::format("stopped while connecting to {}", *desired.address));
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A worker that says whether something accepts TCP connections.
+/// A worker that checks whether a TCP port accepts connections.
 ///
 ///     {"address": "plc-7.plant:502", "timeout": "1s", "unhealthy_after": 3, "healthy_after": 1}
 ///
-/// The address is a name or a number and a port; an IPv6 number stands in brackets: "[::1]:502".
+/// The address is a host name or an IP address, and a port; an IPv6 address is in brackets: "[::1]:502".
 
 #include <chrono>
 #include <cstdint>

@@ -17,7 +17,7 @@
 namespace pawl::workers::shim {
 namespace {
 
-/// What the forked process could not do; sent through a pipe that closes by itself when it could do all.
+/// The error of the forked process, sent through a pipe that closes on a successful exec.
 struct Message {
   int number = 0;
   char step = 0;
@@ -36,7 +36,7 @@ std::string_view step_name(char step) {
   }
 }
 
-[[noreturn]] void give_up(int pipe, char step) {
+[[noreturn]] void report_and_exit(int pipe, char step) {
   const Message message{errno, step};
   [[maybe_unused]] const auto sent = ::write(pipe, &message, sizeof message);
   ::_exit(127);
@@ -55,25 +55,25 @@ void default_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-/// In the forked process; does not return.
-[[noreturn]] void become(const Spec& spec, pid_t shim, int out, int err, int go, int trouble) {
-  // The shim may have died before the kernel was asked to tell.
+/// Runs in the forked process.
+[[noreturn]] void execute(const Spec& spec, pid_t shim, int out, int err, int go, int trouble) {
+  // The shim may have died before prctl.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != shim) ::_exit(127);
   ::setpgid(0, 0);
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (nothing < 0 || ::dup2(nothing, 0) < 0 || ::dup2(out, 1) < 0 || ::dup2(err, 2) < 0) {
-    give_up(trouble, 'o');
+    report_and_exit(trouble, 'o');
   }
   char word = 0;
   ssize_t count = 0;
   while ((count = ::read(go, &word, 1)) < 0 && errno == EINTR) {}
   if (count != 1) ::_exit(127);
-  if (::chdir(spec.directory) != 0) give_up(trouble, 'c');
-  if (!limit(RLIMIT_NOFILE, spec.open_files) || !limit(RLIMIT_AS, spec.memory)) give_up(trouble, 'l');
+  if (::chdir(spec.directory) != 0) report_and_exit(trouble, 'c');
+  if (!limit(RLIMIT_NOFILE, spec.open_files) || !limit(RLIMIT_AS, spec.memory)) report_and_exit(trouble, 'l');
   default_signals();
   ::execve(spec.program, spec.arguments, spec.environment);
-  give_up(trouble, 'e');
+  report_and_exit(trouble, 'e');
 }
 
 std::uint64_t cpu_of(const rusage& usage) {
@@ -82,7 +82,7 @@ std::uint64_t cpu_of(const rusage& usage) {
                                     usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-/// As the system call, which unlike its wrapper tells what the process used.
+/// waitid with resource usage, which the libc wrapper does not return.
 int wait_for(idtype_t kind, pid_t pid, siginfo_t& info, int options, rusage* usage) {
   info.si_pid = 0;
   while (true) {
@@ -91,8 +91,7 @@ int wait_for(idtype_t kind, pid_t pid, siginfo_t& info, int options, rusage* usa
   }
 }
 
-/// Whether a child has not ended. The call asks for stopped children only, so that those that ended do not
-/// count: where there are no others, there is nothing to wait for.
+/// Whether a child is alive. Waits for stopped children only: if all children have exited, that is ECHILD.
 bool has_living_child() {
   siginfo_t info{};
   return wait_for(P_ALL, 0, info, WSTOPPED | WNOHANG | WNOWAIT, nullptr) == 0 || errno != ECHILD;
@@ -100,7 +99,7 @@ bool has_living_child() {
 
 }  // namespace
 
-Trouble fork_command(const Spec& spec, Command& command) {
+StartError fork_command(const Spec& spec, Command& command) {
   int out[2];
   int err[2];
   int go[2];
@@ -113,10 +112,10 @@ Trouble fork_command(const Spec& spec, Command& command) {
   const pid_t child = ::fork();
   if (child < 0) return {errno, "fork"};
   if (child == 0) {
-    ::close(go[1]);  // otherwise the end of the pipe would never come
-    become(spec, shim, out[1], err[1], go[0], trouble[1]);
+    ::close(go[1]);  // otherwise the pipe would never end
+    execute(spec, shim, out[1], err[1], go[0], trouble[1]);
   }
-  // Both do it, so that the group is there whoever comes first.
+  // Parent and child both do it, so that the group exists whichever runs first.
   ::setpgid(child, child);
   for (const int end : {out[1], err[1], go[0], trouble[1]}) ::close(end);
   command = {{child, 0}, out[0], err[0], go[1], trouble[0]};
@@ -127,19 +126,19 @@ Trouble fork_command(const Spec& spec, Command& command) {
   return {};
 }
 
-Trouble run_command(Command& command) {
+StartError run_command(Command& command) {
   const char word = 'g';
   if (::write(command.go, &word, 1) != 1) return {errno, "go"};
   ::close(command.go);
   Message message;
   ssize_t count = 0;
-  while ((count = ::read(command.trouble, &message, sizeof message)) < 0 && errno == EINTR) {}
-  ::close(command.trouble);
+  while ((count = ::read(command.error, &message, sizeof message)) < 0 && errno == EINTR) {}
+  ::close(command.error);
   if (count != sizeof message) return {};
   return {message.number, step_name(message.step)};
 }
 
-Ending look_at_children(const Command& command) {
+Ending check_children(const Command& command) {
   while (true) {
     siginfo_t info{};
     if (wait_for(P_ALL, 0, info, WEXITED | WNOHANG | WNOWAIT, nullptr) != 0 || info.si_pid == 0) return {};
@@ -164,11 +163,11 @@ void kill_rest(const Command& command) {
       ProcStat stat;
       if (pid == command.key.pid || !read_stat(pid, stat) || stat.parent != shim) return;
       ::kill(pid, SIGKILL);
-      // Its own children become the shim's before this returns, and are found in the next round.
+      // Its children become children of the shim before this returns, and the next round finds them.
       siginfo_t info{};
       wait_for(P_PID, pid, info, WEXITED, nullptr);
     });
-    if (!read) ::poll(nullptr, 0, 100);  // short of memory or descriptors, which passes
+    if (!read) ::poll(nullptr, 0, 100);  // temporarily out of memory or descriptors
   }
 }
 

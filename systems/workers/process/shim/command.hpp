@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Starting the command of a shim, and ending everything that it started. Not thread-safe.
+/// Starts the command of a shim and ends all of its processes. Not thread-safe.
 
 #include <cstdint>
 #include <string_view>
@@ -11,26 +11,26 @@
 
 namespace pawl::workers::shim {
 
-/// What went wrong; `number` is 0 where nothing did.
-struct Trouble {
+/// An errno and the failed step; `number` is 0 on success.
+struct StartError {
   int number = 0;
   std::string_view step{};
 };
 
-/// A forked process that waits for the word before it becomes the command.
+/// A forked process that waits for a byte before it executes the command.
 struct Command {
   ProcessKey key{};
-  int out = -1;  ///< what it writes; does not block
+  int out = -1;  ///< standard output; non-blocking
   int err = -1;
-  int go = -1;       ///< a byte lets it run, the end of the pipe ends it
-  int trouble = -1;  ///< why it could not become the command
+  int go = -1;     ///< a byte makes it execute, the end of the pipe makes it exit
+  int error = -1;  ///< receives the error if it cannot execute
 };
 
-/// In a group of its own, and killed by the kernel when the shim dies.
-Trouble fork_command(const Spec& spec, Command& command);
+/// Forks into a process group of its own. The kernel kills the process when the shim dies.
+StartError fork_command(const Spec& spec, Command& command);
 
-/// Gives the word, and tells whether the command is executed now. Only then it has the program's code.
-Trouble run_command(Command& command);
+/// Lets the process execute the command; returns after the exec or its failure.
+StartError run_command(Command& command);
 
 struct Ending {
   End end = End::none;
@@ -38,12 +38,11 @@ struct Ending {
   std::uint64_t cpu_us = 0;
 };
 
-/// How the command ended; `End::none` while it runs. It is left unreaped, so that nobody else gets its number
-/// as long as the shim lives: the keeper may be about to signal its group. Others that ended are reaped.
-Ending look_at_children(const Command& command);
+/// How the command ended; `End::none` while it runs. It stays unreaped, so that its pid is not reused while
+/// the shim lives: the manager may be about to signal its group. Other exited children are reaped.
+Ending check_children(const Command& command);
 
-/// Kills what is left of the command's group, and every process that it started and that has come to the
-/// shim since; returns when all have ended.
+/// Kills the command's group and all of its descendants; returns when all have ended.
 void kill_rest(const Command& command);
 
 }  // namespace pawl::workers::shim

@@ -27,7 +27,7 @@ void put_digits(char* into, unsigned value, int digits) {
 }  // namespace
 
 void Log::set_time(std::int64_t microseconds) {
-  // By hand, because the library's way reads the time zone, which is more than the rest of the shim.
+  // Formatted by hand, because the library would load the time zone database, which is larger than the shim.
   using std::chrono::days;
   const std::chrono::sys_time<std::chrono::microseconds> time{std::chrono::microseconds(microseconds)};
   const auto day = std::chrono::floor<days>(time);
@@ -52,7 +52,7 @@ void Log::open() {
 void Log::rotate() {
   flush();
   if (file_ >= 0) ::close(file_);
-  // Where it cannot be renamed it must not grow either, so that it begins anew.
+  // If it cannot be renamed, truncate it, so that it does not grow without limit.
   const bool moved = ::renameat(directory_, kLogFile, directory_, kOldLogFile) == 0;
   open();
   if (!moved && file_ >= 0 && ::ftruncate(file_, 0) == 0) size_ = 0;
@@ -73,18 +73,18 @@ bool Log::write(const char* data, std::size_t size) {
 }
 
 void Log::flush() {
-  const std::size_t count = std::exchange(waits_, 0);
-  write(waiting_.data(), count);
+  const std::size_t count = std::exchange(buffered_, 0);
+  write(buffer_.data(), count);
 }
 
 void Log::put(std::string_view text) {
-  if (text.size() > waiting_.size() - waits_) flush();
-  if (text.size() > waiting_.size()) {
+  if (text.size() > buffer_.size() - buffered_) flush();
+  if (text.size() > buffer_.size()) {
     write(text.data(), text.size());
     return;
   }
-  std::memcpy(waiting_.data() + waits_, text.data(), text.size());
-  waits_ += text.size();
+  std::memcpy(buffer_.data() + buffered_, text.data(), text.size());
+  buffered_ += text.size();
 }
 
 void Log::line(std::string_view tag, std::string_view text, bool cut) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The output of a command, line by line, into a log of limited size: `log`, and before it `log.1`, each of
-/// at most half the limit. What cannot be written is counted and dropped, so that a full disk does not hold
-/// the command up. Not thread-safe.
+/// Writes the output of a command line by line to a log of limited size: `log` and, before it, `log.1`, each
+/// of at most half the limit. Lines that cannot be written are counted and dropped, so that a full disk does
+/// not block the command. Not thread-safe.
 
 #include <array>
 #include <cstddef>
@@ -14,14 +14,14 @@ namespace pawl::workers::shim {
 
 class Log {
  public:
-  /// Appends to what is in the directory. `log_bytes` is of both files together.
+  /// Appends to the log in the directory. `log_bytes` limits both files together.
   Log(int directory, std::size_t log_bytes) : directory_(directory), file_limit_(log_bytes / 2) {}
 
-  /// One line without its end; `cut` where there was more of it. It is written at the latest by `flush`.
+  /// Adds a line, given without its line end. `cut`: the line was longer. Buffered until `flush`.
   void line(std::string_view tag, std::string_view text, bool cut);
   void flush();
 
-  /// Lines from here on carry this time.
+  /// Sets the time of the following lines.
   void set_time(std::int64_t microseconds);
 
   std::uint64_t lost() const { return lost_; }
@@ -35,21 +35,21 @@ class Log {
   int directory_;
   std::size_t file_limit_;
   int file_ = -1;
-  std::size_t size_ = 0;  ///< of the file, with what waits
+  std::size_t size_ = 0;  ///< of the file, with buffered lines
   std::uint64_t lost_ = 0;
   std::array<char, 32> time_{};
-  std::array<char, 16384> waiting_{};
-  std::size_t waits_ = 0;
+  std::array<char, 16384> buffer_{};
+  std::size_t buffered_ = 0;
 };
 
-/// Makes lines out of what a pipe brings. A line longer than the buffer is cut, its rest dropped.
+/// Splits the data of a pipe into lines. A line longer than the buffer is cut; its rest is dropped.
 class LineCutter {
  public:
   LineCutter(std::string_view tag, char* buffer, std::size_t limit)
       : tag_(tag), buffer_(buffer), limit_(limit) {}
 
   void feed(Log& log, const char* data, std::size_t size);
-  /// What has no line end yet becomes a line.
+  /// Logs the last line if it has no line end.
   void finish(Log& log);
 
  private:

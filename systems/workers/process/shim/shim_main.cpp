@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/// pawl-shim: keeps one process company, so that it outlives the server that wanted it, and its end is known.
+/// pawl-shim: the parent of one supervised process. The process outlives the server, and its exit is
+/// recorded.
 ///
-/// It holds the lock of the worker's directory as long as the process lives, which makes two of one worker
-/// impossible, and writes down which generation was run before it is run, which makes running it twice
-/// impossible. It does not listen to anybody: a keeper signals the group of the command itself, and a
-/// shutdown of the machine ends the command first and with it the shim. Therefore every signal that can be
-/// ignored is.
+/// It holds the lock of the worker's directory as long as the process lives, so that a worker never has two
+/// processes. It records the generation before it runs it, so that no generation runs twice. It takes no
+/// commands: the manager signals the process group directly, and a shutdown of the machine ends the command
+/// first and the shim with it. Therefore it ignores every signal that can be ignored.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -40,7 +40,7 @@ constexpr int kExitUsed = 76;
 constexpr int kExitBroken = 70;
 constexpr int kExitUsage = 64;
 
-constexpr int kKillPatienceMs = 10'000;
+constexpr int kKillTimeoutMs = 10'000;
 constexpr int kStatusTries = 60;  ///< a second apart, while the disk is full
 constexpr std::size_t kDrainLimit = std::size_t{1} << 20U;
 
@@ -75,8 +75,8 @@ int end_broken(int number, std::string_view step) {
   return kExitBroken;
 }
 
-/// Away from the server: nobody has to reap it, and no terminal and no session of the server reach it.
-void leave_the_server() {
+/// Detaches from the server: its descriptors, terminal, session and signals.
+void detach_from_server() {
   ::close_range(kFirstOtherFd, ~0U, 0);
   for (const int fd : {kSpecFd, kDirectoryFd, kReportFd}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   for (int number = 1; number < NSIG; ++number) {
@@ -88,21 +88,21 @@ void leave_the_server() {
   if (::chdir("/") != 0) ::_exit(kExitBroken);
 }
 
-/// 0, EAGAIN where another holds it, or an errno. It is a lock of the open file like flock's, but of the kind
-/// that a keeper can ask about without taking it.
+/// 0, EAGAIN if another process holds the lock, or an errno. An open file description lock, because the
+/// manager can query it without taking it.
 int take_lock() {
   const int file = ::openat(kDirectoryFd, kLockFile, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (file < 0) return errno == ENOENT ? EAGAIN : errno;
   struct flock whole{};
   whole.l_type = F_WRLCK;
   if (::fcntl(file, F_OFD_SETLK, &whole) != 0) return errno == EACCES ? EAGAIN : errno;
-  // Somebody may have removed the worker since the file was opened.
+  // The worker may have been removed since the file was opened.
   struct stat about{};
   if (::fstat(file, &about) != 0) return errno;
   return about.st_nlink == 0 ? EAGAIN : 0;
 }
 
-/// 0, ENOENT where there is none, or another errno.
+/// 0, ENOENT if there is no status, or another errno.
 int read_status(Record& record) {
   const int file = ::openat(kDirectoryFd, kStatusFile, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (file < 0) return errno;
@@ -113,7 +113,7 @@ int read_status(Record& record) {
   return read_record({status_text.data(), static_cast<std::size_t>(count)}, record) ? 0 : EBADMSG;
 }
 
-/// Whole or not at all, and durable when it returns 0.
+/// Atomic, and durable if it returns 0.
 int write_status(const Record& record) {
   const std::size_t size = write_record(record, status_text);
   if (size == 0) return EMSGSIZE;
@@ -140,7 +140,7 @@ bool make_mark() {
   return true;
 }
 
-/// Everything that can be read now; false at the end of the pipe.
+/// Reads what is available; false at the end of the pipe.
 bool pump(int pipe, LineCutter& lines, Log& log) {
   const auto count = ::read(pipe, chunk.data(), chunk.size());
   if (count < 0) return errno == EAGAIN || errno == EINTR;
@@ -149,7 +149,7 @@ bool pump(int pipe, LineCutter& lines, Log& log) {
   return true;
 }
 
-/// What was written before the end. Bounded, because the other end may have been given to somebody else.
+/// Reads the remaining output. Bounded, because another process may still have the pipe and write to it.
 void drain(int pipe, LineCutter& lines, Log& log) {
   std::size_t taken = 0;
   while (taken < kDrainLimit) {
@@ -162,21 +162,21 @@ void drain(int pipe, LineCutter& lines, Log& log) {
   lines.finish(log);
 }
 
-/// Until the command has ended and nothing is left of it.
-Ending keep_company(const Command& command, LineCutter& out, LineCutter& err, Log& log, int ended) {
+/// Logs the output until the command has exited and its process group is gone.
+Ending wait_for_exit(const Command& command, LineCutter& out, LineCutter& err, Log& log, int ended) {
   std::array<pollfd, 3> waiting{{{ended, POLLIN, 0}, {command.out, POLLIN, 0}, {command.err, POLLIN, 0}}};
   Ending ending;
   while (ending.end == End::none) {
     if (::poll(waiting.data(), waiting.size(), -1) < 0) continue;
     log.set_time(now());
-    // A pipe that has ended is not waited for any more.
+    // Ignore a pipe at its end.
     if (waiting[1].revents != 0 && !pump(command.out, out, log)) waiting[1].fd = -1;
     if (waiting[2].revents != 0 && !pump(command.err, err, log)) waiting[2].fd = -1;
     log.flush();
     if (waiting[0].revents != 0) {
       signalfd_siginfo ignored{};
       [[maybe_unused]] const auto count = ::read(ended, &ignored, sizeof ignored);
-      ending = look_at_children(command);
+      ending = check_children(command);
     }
   }
   kill_rest(command);
@@ -187,7 +187,7 @@ Ending keep_company(const Command& command, LineCutter& out, LineCutter& err, Lo
   return ending;
 }
 
-/// The end must be known: while the disk is full, it waits.
+/// Records the exit. Waits while the disk is full, because the exit must be known.
 int write_end(Record& record) {
   record.ended_at = now();
   int number = 0;
@@ -199,7 +199,7 @@ int write_end(Record& record) {
   return number;
 }
 
-/// Under the lock: nothing else runs, or has a claim to this generation.
+/// Runs the generation. The caller holds the lock.
 int run(Record record, Spec& spec) {
   sigset_t child;
   sigemptyset(&child);
@@ -223,7 +223,7 @@ int run(Record record, Spec& spec) {
   record.command = command.key;
   record.mark = {mark.data(), 16};
   record.started_at = now();
-  // Only after this is durable the command is let go: then nobody runs this generation again.
+  // The command starts only after this is durable, so that this generation never runs again.
   if (const int number = write_status(record); number != 0) return end_broken(number, "write the status");
   if (const auto trouble = run_command(command); trouble.number != 0) {
     record.end = End::not_started;
@@ -239,13 +239,13 @@ int run(Record record, Spec& spec) {
   Log log(kDirectoryFd, spec.log_bytes);
   LineCutter out("out", lines, spec.line_bytes);
   LineCutter err("err", lines + spec.line_bytes, spec.line_bytes);
-  const Ending ending = keep_company(command, out, err, log, ended);
+  const Ending ending = wait_for_exit(command, out, err, log, ended);
   record.end = ending.end;
   record.value = ending.value;
   record.cpu_us = ending.cpu_us;
   record.log_lost = log.lost();
   const int number = write_end(record);
-  // Now its number may be given away. Who inherits orphans here need not know how to reap them.
+  // Now the pid may be reused. Reap everything: an init process in a container may not do it.
   while (::waitpid(-1, nullptr, WNOHANG) > 0) {}
   return number == 0 ? 0 : kExitBroken;
 }
@@ -261,9 +261,9 @@ int start(const char* id, std::uint64_t generation) {
   const int number = read_status(before);
   if (number != 0 && number != ENOENT) return end_broken(number, "read the status");
   if (number == 0 && before.generation >= generation) return end_with(Report::used, kExitUsed);
-  // The shim before was killed: what it left is ended before anything new begins.
-  if (number == 0 && before.end == End::none && !kill_marked(before.mark, kKillPatienceMs)) {
-    return end_broken(ETIMEDOUT, "end what an earlier shim left");
+  // The previous shim was killed: end its remaining processes first.
+  if (number == 0 && before.end == End::none && !kill_marked(before.mark, kKillTimeoutMs)) {
+    return end_broken(ETIMEDOUT, "end the processes of an earlier shim");
   }
   Record record;
   record.id = id;
@@ -279,14 +279,14 @@ int main(int argc, char** argv) {
   std::uint64_t generation = 0;
   if (argc == 3) std::from_chars(argv[2], argv[2] + std::strlen(argv[2]), generation);
   if (argc != 3 || generation == 0) {
-    constexpr std::string_view kUsage = "pawl-shim is started by the pawl server, not by hand\n";
+    constexpr std::string_view kUsage = "pawl-shim is started by the pawl server; do not run it directly\n";
     [[maybe_unused]] const auto sent = ::write(STDERR_FILENO, kUsage.data(), kUsage.size());
     return kExitUsage;
   }
-  leave_the_server();
+  detach_from_server();
   const pid_t detached = ::fork();
   if (detached < 0) return end_broken(errno, "fork");
-  // Neither has anything to do at its end that the library knows of.
+  // _exit: nothing of the library has to be cleaned up.
   if (detached > 0) ::_exit(0);
   ::setsid();
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What a shim is to run, as it was handed over in a file in memory. Not thread-safe.
+/// The specification that a shim gets in a memory file. Not thread-safe.
 
 #include <sys/resource.h>
 
@@ -12,11 +12,11 @@ namespace pawl::workers::shim {
 struct Spec {
   const char* program = nullptr;
   const char* directory = "/";
-  char** arguments = nullptr;    ///< ended by a null pointer, as the kernel wants them
-  char** environment = nullptr;  ///< likewise; its first entry is left free for the mark
+  char** arguments = nullptr;    ///< terminated by a null pointer
+  char** environment = nullptr;  ///< likewise; the first entry is reserved for the mark
   std::size_t log_bytes = 0;
   std::size_t line_bytes = 0;
-  rlim_t open_files = 0;  ///< 0: as it is
+  rlim_t open_files = 0;  ///< 0: unchanged
   rlim_t memory = 0;
 
   void* mapping = nullptr;
@@ -26,7 +26,7 @@ struct Spec {
 /// 0, or an errno. Everything in `spec` points into one mapping.
 int read_spec(int file, Spec& spec);
 
-/// Gives the mapping back, and with it the secrets in it.
+/// Unmaps the specification and the secrets in it.
 void drop_spec(Spec& spec);
 
 }  // namespace pawl::workers::shim

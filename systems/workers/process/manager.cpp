@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workers/process/keeper.hpp"
+#include "workers/process/manager.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,8 +15,8 @@
 
 #include "workers/process/launch.hpp"
 #include "workers/process/names.hpp"
-#include "workers/process/place.hpp"
 #include "workers/process/proc.hpp"
+#include "workers/process/process_directory.hpp"
 
 namespace pawl::workers {
 namespace {
@@ -25,22 +25,22 @@ constexpr std::size_t kLongestIdFile = 4096;
 
 Time time_of(std::int64_t microseconds) { return Time(Duration(microseconds)); }
 
-std::string why_not_started(const Seen& seen) {
+std::string why_not_started(const DirectoryState& seen) {
   const auto words = std::generic_category().message(seen.record.value);
   if (seen.step == "chdir") return fmt::format("its directory cannot be entered: {}", words);
   if (seen.step == "limit") return fmt::format("its limits cannot be set: {}", words);
   return fmt::format("it cannot be executed ({}): {}", seen.step, words);
 }
 
-/// What `start` answers for a generation that was started before, by whomever.
-Result<void> answer_of(std::string_view id, const Seen& seen) {
+/// The result of `start` for a generation that was started before.
+Result<void> answer_of(std::string_view id, const DirectoryState& seen) {
   if (seen.record.end != End::not_started) return {};
   return fail(Code::process_failed,
               fmt::format("{} generation {}: {}", id, seen.record.generation, why_not_started(seen)),
               {{"errno", std::to_string(seen.record.value)}});
 }
 
-ProcessState state_of(const Seen& seen) {
+ProcessState state_of(const DirectoryState& seen) {
   if (seen.held && (!seen.known || !seen.alive)) return ProcessState::starting;
   if (!seen.known) return ProcessState::absent;
   switch (seen.record.end) {
@@ -91,8 +91,8 @@ Deadline after(Duration duration) {
 
 }  // namespace
 
-Result<ProcessKeeper> ProcessKeeper::open(std::string directory, std::string shim_path,
-                                          KeeperPatience patience) {
+Result<ProcessManager> ProcessManager::open(std::string directory, std::string shim_path,
+                                            ProcessTimeouts timeouts) {
   if (!directory.starts_with('/') || !shim_path.starts_with('/')) {
     return fail(Code::invalid_argument,
                 fmt::format("\"{}\" and \"{}\" are to be absolute paths", directory, shim_path));
@@ -108,18 +108,18 @@ Result<ProcessKeeper> ProcessKeeper::open(std::string directory, std::string shi
   if (!opened) return fail(process_error("open the directory", directory));
   // Output of processes may be private.
   if (::fchmod(opened.get(), 0700) != 0) return fail(process_error("protect the directory", directory));
-  return ProcessKeeper(std::move(opened), std::move(shim_path), patience);
+  return ProcessManager(std::move(opened), std::move(shim_path), timeouts);
 }
 
-Result<void> ProcessKeeper::start(std::string_view id, std::uint64_t generation, const ProcessSpec& spec,
-                                  std::stop_token stop) const {
+Result<void> ProcessManager::start(std::string_view id, std::uint64_t generation, const ProcessSpec& spec,
+                                   std::stop_token stop) const {
   PAWL_CHECK(check_arguments(id, generation));
-  PAWL_TRY(const auto place, Place::make(directory_->get(), id));
+  PAWL_TRY(const auto place, ProcessDirectory::make(directory_->get(), id));
   PAWL_TRY(const auto waiter, Waiter::make(std::move(stop)));
-  const auto deadline = after(patience_.start);
+  const auto deadline = after(timeouts_.start);
   Launch what{shim_path_, escape_id(id), generation, {}};
   while (true) {
-    PAWL_TRY(const auto seen, place.look());
+    PAWL_TRY(const auto seen, place.read_state());
     if (seen.known && seen.record.generation == generation) return answer_of(id, seen);
     if (seen.known && seen.record.generation > generation) {
       return fail(Code::process_failed, fmt::format("{}: generation {} was started already, {} is older", id,
@@ -138,19 +138,19 @@ Result<void> ProcessKeeper::start(std::string_view id, std::uint64_t generation,
       if (report == shim::Report::started) return {};
     }
     // Another shim begins or ends at this moment, or has answered for this generation.
-    const auto woken = waiter->a_moment(deadline);
-    if (woken == Woken::stopped) return fail(stopped_waiting(fmt::format("the start of {}", id)));
-    if (woken == Woken::late) {
+    const auto woken = waiter->wait_briefly(deadline);
+    if (woken == WaitResult::stopped) return fail(stopped_waiting(fmt::format("the start of {}", id)));
+    if (woken == WaitResult::timed_out) {
       return fail(Code::process_failed, fmt::format("{}: the lock of its directory did not become free", id));
     }
   }
 }
 
-Result<ProcessStatus> ProcessKeeper::look(std::string_view id) const {
+Result<ProcessStatus> ProcessManager::status(std::string_view id) const {
   ProcessStatus status;
-  PAWL_TRY(const auto place, Place::open(directory_->get(), id));
+  PAWL_TRY(const auto place, ProcessDirectory::open(directory_->get(), id));
   if (!place) return status;
-  PAWL_TRY(const auto seen, place->look());
+  PAWL_TRY(const auto seen, place->read_state());
   status.state = state_of(seen);
   status.log_bytes =
       size_below(place->directory(), shim::kLogFile) + size_below(place->directory(), shim::kOldLogFile);
@@ -173,16 +173,15 @@ Result<ProcessStatus> ProcessKeeper::look(std::string_view id) const {
   return status;
 }
 
-Result<void> ProcessKeeper::sweep(std::string_view id, const Seen& seen) const {
-  const auto patience = std::chrono::ceil<std::chrono::milliseconds>(patience_.kill).count();
-  if (kill_marked(seen.mark, static_cast<int>(std::clamp<std::int64_t>(patience, 0, 3'600'000)))) return {};
-  return fail(
-      Code::process_failed,
-      fmt::format("{}: its shim was killed, and what it left does not end although it was killed", id));
+Result<void> ProcessManager::kill_remaining(std::string_view id, const DirectoryState& seen) const {
+  const auto timeouts = std::chrono::ceil<std::chrono::milliseconds>(timeouts_.kill).count();
+  if (kill_marked(seen.mark, static_cast<int>(std::clamp<std::int64_t>(timeouts, 0, 3'600'000)))) return {};
+  return fail(Code::process_failed,
+              fmt::format("{}: its shim was killed, and its remaining processes cannot be killed", id));
 }
 
-Result<void> ProcessKeeper::end(const Place& place, const Seen& seen, Duration grace, const Waiter& waiter,
-                                int signal) const {
+Result<void> ProcessManager::end(const ProcessDirectory& place, const DirectoryState& seen, Duration grace,
+                                 const Waiter& waiter, int signal) const {
   const auto& record = seen.record;
   PAWL_TRY(const auto shim, open_process(record.shim.pid, record.shim.start));
   if (!shim) return {};
@@ -190,64 +189,64 @@ Result<void> ProcessKeeper::end(const Place& place, const Seen& seen, Duration g
     signal_group(record.command, signal);
     signal_group(record.command, SIGCONT);  // one that is stopped would not notice
   }
-  auto woken = waiter.until_readable(shim.get(), after(grace));
-  if (woken == Woken::late) {
+  auto woken = waiter.wait_until_readable(shim.get(), after(grace));
+  if (woken == WaitResult::timed_out) {
     signal_group(record.command, SIGKILL);
     ::syscall(SYS_pidfd_send_signal, shim.get(), SIGCONT, nullptr, 0);
-    woken = waiter.until_readable(shim.get(), after(patience_.kill));
+    woken = waiter.wait_until_readable(shim.get(), after(timeouts_.kill));
   }
-  if (woken == Woken::stopped) return fail(stopped_waiting(fmt::format("the end of {}", place.name())));
-  if (woken == Woken::late) {
+  if (woken == WaitResult::stopped) return fail(stopped_waiting(fmt::format("the end of {}", place.name())));
+  if (woken == WaitResult::timed_out) {
     return fail(Code::process_failed,
-                fmt::format("{} (process {}) does not end although it was killed; it may wait for a device",
+                fmt::format("{} (process {}) does not end after it was killed; it may be blocked on a device",
                             place.name(), record.command.pid));
   }
   return {};
 }
 
-Result<void> ProcessKeeper::stop(std::string_view id, Duration grace, std::stop_token stop,
-                                 int signal) const {
-  PAWL_TRY(const auto place, Place::open(directory_->get(), id));
+Result<void> ProcessManager::stop(std::string_view id, Duration grace, std::stop_token stop,
+                                  int signal) const {
+  PAWL_TRY(const auto place, ProcessDirectory::open(directory_->get(), id));
   if (!place) return {};
   PAWL_TRY(const auto waiter, Waiter::make(std::move(stop)));
-  const auto deadline = after(patience_.start);
+  const auto deadline = after(timeouts_.start);
   std::uint64_t ended = 0;
   while (true) {
-    PAWL_TRY(const auto seen, place->look());
-    if (seen.lost()) return sweep(id, seen);
-    // The one that ran has ended; what somebody started after it was not meant.
+    PAWL_TRY(const auto seen, place->read_state());
+    if (seen.lost()) return kill_remaining(id, seen);
+    // The process has ended; a later generation is not affected.
     if (!seen.held || (ended != 0 && seen.known && seen.record.generation != ended)) return {};
     if (seen.alive) {
       PAWL_CHECK(end(*place, seen, grace, *waiter, signal));
       ended = seen.record.generation;
       continue;
     }
-    // A shim begins, and is stopped as soon as it tells what it runs.
-    const auto woken = waiter->a_moment(deadline);
-    if (woken == Woken::stopped) return fail(stopped_waiting(fmt::format("the end of {}", id)));
-    if (woken == Woken::late) {
+    // A shim is starting: stop it as soon as its status says what it runs.
+    const auto woken = waiter->wait_briefly(deadline);
+    if (woken == WaitResult::stopped) return fail(stopped_waiting(fmt::format("the end of {}", id)));
+    if (woken == WaitResult::timed_out) {
       return fail(Code::process_failed,
-                  fmt::format("{}: its shim does not come up, and cannot be stopped", id));
+                  fmt::format("{}: its shim does not start, so it cannot be stopped", id));
     }
   }
 }
 
-Result<void> ProcessKeeper::forget(std::string_view id) const {
-  PAWL_TRY(const auto place, Place::open(directory_->get(), id));
+Result<void> ProcessManager::forget(std::string_view id) const {
+  PAWL_TRY(const auto place, ProcessDirectory::open(directory_->get(), id));
   if (!place) return {};
   PAWL_TRY(const auto lock, place->take_lock());
   if (!lock) return fail(Code::process_failed, fmt::format("{} runs; stop it before it is forgotten", id));
   PAWL_TRY(const auto text, read_below(place->directory(), shim::kStatusFile, kLongestRecord));
   Record record;
   if (text && read_record(*text, record) && record.end == End::none) {
-    Seen left;
+    DirectoryState left;
     left.mark = record.mark;
-    PAWL_CHECK(sweep(id, left));
+    PAWL_CHECK(kill_remaining(id, left));
   }
   return place->remove(directory_->get());
 }
 
-Result<std::vector<std::string>> ProcessKeeper::list() const {
+Result<std::vector<std::string>> ProcessManager::list() const {
   const int copy = ::openat(directory_->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (copy < 0) return fail(process_error("open", "the directory of processes"));
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(copy), ::closedir);
@@ -260,7 +259,7 @@ Result<std::vector<std::string>> ProcessKeeper::list() const {
       const Descriptor place(
           ::openat(directory_->get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
       if (!place) continue;
-      // Without the file nothing was ever started there.
+      // Without this file nothing was started there.
       PAWL_TRY(const auto id, read_below(place.get(), shim::kNameFile, kLongestIdFile));
       if (id && !id->empty()) ids.push_back(*id);
     } else if (const auto id = unescape_id(name)) {

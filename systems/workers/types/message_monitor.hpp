@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Whether messages come as often as they should, and when they did not. Every gap is counted once, also one
-/// that began and ended between two looks.
+/// Monitors whether messages arrive as often as expected. Every gap is counted once, also one that began and
+/// ended between two calls of `stats`.
 ///
-///     reception.subscribed(at);
-///     reception.message(at);
-///     reception.look(at, 10s).gaps;
+///     monitor.subscribed(at);
+///     monitor.message(at);
+///     monitor.stats(at, 10s).gaps;
 
 #include <cstdint>
 #include <mutex>
@@ -17,12 +17,12 @@
 
 namespace pawl::workers {
 
-/// One moment by both clocks: waits are measured on the one, the other is what people read.
+/// One moment on both clocks: the steady one for intervals, the wall clock for display.
 struct Moment {
   Instant at{};
   Time time{};
 };
-/// Of the real clocks.
+/// Reads the real clocks.
 Moment this_moment();
 
 struct Gap {
@@ -31,25 +31,25 @@ struct Gap {
   bool operator==(const Gap&) const = default;
 };
 
-struct ReceptionView {
+struct MessageStats {
   bool listening = false;  ///< messages are expected
   bool receiving = false;
   Rate rate = Rate::none;
-  std::uint32_t gaps = 0;  ///< longer than what was expected, since the instance began
+  std::uint32_t gaps = 0;  ///< since the instance started
   std::optional<Gap> last_gap{};
 };
 
 /// Thread-safe.
-class Reception {
+class MessageMonitor {
  public:
-  /// Gaps are longer than this; nothing: there are none. Given before messages are expected.
+  /// Longer times without a message are gaps; empty: there are no gaps. Call before `subscribed`.
   void expect(std::optional<Duration> every);
-  /// From now on messages are expected. A lost connection does not end that: the time without one is a gap.
+  /// Messages are expected from now on, also while the connection is lost.
   void subscribed(const Moment& now);
   void message(const Moment& now);
-  /// None is expected any more, because nobody wants to listen.
+  /// No more messages are expected.
   void end(const Moment& now);
-  ReceptionView look(const Moment& now);
+  MessageStats stats(const Moment& now);
 
  private:
   void note_silence(const Moment& now);

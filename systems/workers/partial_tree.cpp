@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workers/good_part.hpp"
+#include "workers/partial_tree.hpp"
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::string_view kChildren = "children[";
 
-/// The child that a mistake is in.
+/// The index of the child that contains the mistake.
 std::optional<std::size_t> child_of(const ConfigProblem& problem) {
   std::string_view key = problem.key;
   if (key.starts_with("$.")) key.remove_prefix(2);
@@ -34,7 +34,7 @@ std::optional<std::size_t> child_of(const ConfigProblem& problem) {
   return index;
 }
 
-/// A file without some of its children, as JSON, which is YAML, too.
+/// The file without some of its children, as JSON, which is valid YAML.
 Result<std::string> without(const JsonValue& root, const std::set<std::size_t>& left_out) {
   JsonWriter out;
   out.begin_object();
@@ -76,13 +76,13 @@ std::optional<JsonValue> find_value(JsonValue value, std::string_view path) {
   return value;
 }
 
-/// Reads the configurations of workers as their types do.
+/// Reads the configurations of workers with their types.
 class ConfigCheck {
  public:
   ConfigCheck(const YamlDocument& yaml, std::string_view file, const WorkerTypes& types)
       : yaml_(yaml), file_(file), types_(types) {}
 
-  /// The mistakes of one child, which is the one at that place of the file, and of its children.
+  /// The mistakes of one child, which is at that path in the file, and of its children.
   std::vector<ConfigProblem> check(const Variables& around, const ChildSpec& child,
                                    const std::string& place) {
     auto found = check_one(around, child, place);
@@ -104,7 +104,7 @@ class ConfigCheck {
     const auto type = types_.find(child.worker_type);
     const supervise::MarkedTemplate config(child.user_spec.config, inherit(around, child.user_spec.variables),
                                            {.id = child.name});
-    // What is wrong with these two was told when the tree was read.
+    // Reading the tree has reported these errors.
     if (!type || config.mistake() || config.text().find_first_not_of(" \t\r\n") == std::string::npos)
       return found_;
     const auto document = config.fill(read_yaml(config.text()), (*type)->templates);
@@ -121,7 +121,7 @@ class ConfigCheck {
     if (const auto derived = (*type)->derive(document->json); !derived && found_.empty()) {
       add_refusal((*type)->name, derived.error(), *document);
     }
-    inside_ = nullptr;  // it is gone with this call
+    inside_ = nullptr;  // `document` is local
     return found_;
   }
 
@@ -132,7 +132,7 @@ class ConfigCheck {
     return line > 0 ? std::optional(line) : std::nullopt;
   }
 
-  /// The line of the file on which a value of the configuration stands.
+  /// The line of the file with this value of the configuration.
   int line_of(std::string_view path, std::optional<int> line) const {
     if (const auto block = yaml_.block_lines.find(place_); block != yaml_.block_lines.end()) {
       if (!line && inside_ != nullptr) {
@@ -147,7 +147,7 @@ class ConfigCheck {
     return whole == lines.end() ? 1 : whole->second;
   }
 
-  /// The key is a path in the configuration.
+  /// `problem.key` is a path in the configuration.
   void add(ConfigProblem problem, std::optional<int> line = std::nullopt) {
     const std::string_view path = problem.key;
     problem.file = file_;
@@ -156,13 +156,12 @@ class ConfigCheck {
     found_.push_back(std::move(problem));
   }
 
-  /// What the type says of a value that it does not take: "$.rpm: expected integer, got string", or without
-  /// what it got.
+  /// The type's error for a value, such as "$.rpm: expected integer, got string".
   void add_refusal(std::string_view type, const Error& error, const ConfigDocument& document) {
     constexpr std::string_view kExpected = "expected ";
     std::string path(error.field("path"));
     if (path.empty()) path = error.field("field").empty() ? "$" : fmt::format("$.{}", error.field("field"));
-    ConfigProblem problem{.key = path, .problem = error.message(), .expected = "a value that it takes"};
+    ConfigProblem problem{.key = path, .problem = error.message(), .expected = "a valid value"};
     const auto json = JsonDocument::parse(document.json);
     if (const auto value = json ? find_value(json->root(), path) : std::nullopt) {
       problem.actual = describe_value(*value);
@@ -172,7 +171,7 @@ class ConfigCheck {
     std::string_view text = error.message();
     if (const auto at = text.find(kExpected); at != std::string_view::npos) {
       text.remove_prefix(at + kExpected.size());
-      problem.problem = fmt::format("a {} does not take this value", type);
+      problem.problem = fmt::format("this value is not valid for a {}", type);
       problem.expected = text.substr(0, text.find(", got "));
     } else if (error.code() == Code::missing_field) {
       problem.problem = fmt::format("a {} needs this key", type);
@@ -205,8 +204,8 @@ class ConfigCheck {
   std::vector<ConfigProblem> found_{};
 };
 
-/// Puts in what is there at present of the children with mistakes. Not those of a type that this program does
-/// not have: one of them would have the whole tree refused, and the supervisor leaves them alone anyhow.
+/// Adds the present specifications of children with mistakes. Children of types that this program does not
+/// have are left out: the supervisor would refuse the whole tree, and does not touch them anyway.
 void keep_present(TreeSpec& tree, const JsonValue& root, const std::set<std::size_t>& bad,
                   const TreeSpec& now, const WorkerTypes& types, const std::vector<ConfigProblem>& problems) {
   std::set<std::string, std::less<>> names;
@@ -225,7 +224,7 @@ void keep_present(TreeSpec& tree, const JsonValue& root, const std::set<std::siz
     nameless = nameless || !text || (!known && misnamed);
   }
   for (const auto& child : now.children) {
-    // Any of them may be the one whose name cannot be read.
+    // Any child may be the one whose name cannot be read.
     const bool wanted = (nameless || kept.contains(child.name)) && !names.contains(child.name);
     if (wanted && types.find(child.worker_type)) tree.children.push_back(child);
   }
@@ -233,9 +232,9 @@ void keep_present(TreeSpec& tree, const JsonValue& root, const std::set<std::siz
 
 }  // namespace
 
-GoodPart take_good(std::string_view text, std::string_view file, const WorkerTypes& types,
-                   const TreeSpec& now) {
-  GoodPart part{.problems = check_tree(text, file, &types)};
+PartialTree read_partial_tree(std::string_view text, std::string_view file, const WorkerTypes& types,
+                              const TreeSpec& now) {
+  PartialTree part{.problems = check_tree(text, file, &types)};
   std::set<std::size_t> bad;
   for (const auto& problem : part.problems) {
     const auto child = child_of(problem);

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "workers/good_part.hpp"
+#include "workers/partial_tree.hpp"
 #include "workers/types/all.hpp"
 #include "workers/types/process.hpp"
 
@@ -20,8 +20,8 @@ class GoodPartOfAFile : public ::testing::Test {
  protected:
   GoodPartOfAFile() { add_worker_types(types_, {}); }
 
-  GoodPart take(std::string_view text) { return take_good(text, "site.yaml", types_, now_); }
-  static std::vector<std::string> names(const GoodPart& part) {
+  PartialTree take(std::string_view text) { return read_partial_tree(text, "site.yaml", types_, now_); }
+  static std::vector<std::string> names(const PartialTree& part) {
     std::vector<std::string> found;
     if (part.tree) {
       for (const auto& child : part.tree->children) found.push_back(child.name + ":" + child.worker_type);
@@ -111,13 +111,14 @@ TEST_F(GoodPartOfAFile, SaysWhatATypeWouldTakeAndWhatItGot) {
   EXPECT_EQ(
       of_config("tcp_check", "{address: '127.0.0.1:80', timeout: -1s}"),
       "site.yaml:5: children[0].userSpec.config.timeout: timeout is -1s; it is 0.001s to 2s, because an "
-      "observation has to be made within 2.2s; expected a value that it takes, got the text \"-1s\"");
+      "observation has to be made within 2.2s; expected a valid value, got the text \"-1s\"");
   EXPECT_EQ(
       of_config("http_check", "{timeout: 1s}"),
       "site.yaml:5: children[0].userSpec.config.url: a http_check needs this key; expected a value for it, "
       "got nothing");
   EXPECT_EQ(of_config("mqtt_client", "{url: 'mqtt://a:1', topics: [{topic: t, qos: high}]}"),
-            "site.yaml:5: children[0].userSpec.config.topics[0].qos: a mqtt_client does not take this value; "
+            "site.yaml:5: children[0].userSpec.config.topics[0].qos: this value is not valid for a "
+            "mqtt_client; "
             "expected integer, got the text \"high\"");
 }
 

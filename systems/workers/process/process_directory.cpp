@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workers/process/place.hpp"
+#include "workers/process/process_directory.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ Result<Descriptor> open_place(int parent, const std::string& name) {
   return directory;
 }
 
-/// Under another name first, so that it is there whole or not at all.
+/// Atomic: writes to a temporary name first.
 Result<void> write_name(int directory, std::string_view id) {
   constexpr const char* kNew = "name.new";
   const Descriptor file(
@@ -40,21 +40,21 @@ Result<void> write_name(int directory, std::string_view id) {
   return {};
 }
 
-bool same(const Seen& a, const Seen& b) {
+bool same(const DirectoryState& a, const DirectoryState& b) {
   return a.held == b.held && a.known == b.known && a.alive == b.alive &&
          a.record.generation == b.record.generation && a.record.end == b.record.end &&
          a.record.shim == b.record.shim;
 }
 
-/// True where no other order of what was read can mean something else.
-bool is_settled(const Seen& seen) {
+/// Whether the result does not depend on the order of the reads.
+bool is_settled(const DirectoryState& seen) {
   if (seen.held) return seen.known && seen.alive;
   return !seen.known || seen.ended();
 }
 
 }  // namespace
 
-Result<Place> Place::make(int parent, std::string_view id) {
+Result<ProcessDirectory> ProcessDirectory::make(int parent, std::string_view id) {
   PAWL_TRY(auto name, directory_name(id));
   if (::mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) {
     return fail(process_error("make the directory", name));
@@ -67,32 +67,32 @@ Result<Place> Place::make(int parent, std::string_view id) {
   const Descriptor lock(
       ::openat(directory.get(), shim::kLockFile, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock) return fail(process_error("make the lock of", name));
-  // The shim makes its entries in the directory durable, which needs the directory to be so.
+  // The shim makes entries in the directory durable, which requires that the directory itself is.
   if (::fsync(parent) != 0) return fail(process_error("make durable", name));
-  return Place(std::move(directory), std::move(name));
+  return ProcessDirectory(std::move(directory), std::move(name));
 }
 
-Result<std::optional<Place>> Place::open(int parent, std::string_view id) {
+Result<std::optional<ProcessDirectory>> ProcessDirectory::open(int parent, std::string_view id) {
   PAWL_TRY(auto name, directory_name(id));
   PAWL_TRY(auto directory, open_place(parent, name));
   if (!directory) return std::nullopt;
-  return Place(std::move(directory), std::move(name));
+  return ProcessDirectory(std::move(directory), std::move(name));
 }
 
-Result<bool> Place::held() const {
+Result<bool> ProcessDirectory::held() const {
   const Descriptor file(::openat(directory(), shim::kLockFile, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file && errno == ENOENT) return false;
   if (!file) return fail(process_error("open the lock of", name_));
   auto lock = whole_file();
-  if (::fcntl(file.get(), F_OFD_GETLK, &lock) != 0) return fail(process_error("look at the lock of", name_));
+  if (::fcntl(file.get(), F_OFD_GETLK, &lock) != 0) return fail(process_error("query the lock of", name_));
   return lock.l_type != F_UNLCK;
 }
 
-Result<Seen> Place::look() const {
-  std::optional<Seen> before;
+Result<DirectoryState> ProcessDirectory::read_state() const {
+  std::optional<DirectoryState> before;
   for (int i = 0; i < kLooks; ++i) {
-    Seen seen;
-    // The lock first: a shim writes how the command ended before it lets go.
+    DirectoryState seen;
+    // Read the lock first: a shim records the exit before it releases the lock.
     PAWL_TRY(seen.held, held());
     PAWL_TRY(const auto text, read_below(directory(), shim::kStatusFile, kLongestRecord));
     if (text) {
@@ -111,10 +111,11 @@ Result<Seen> Place::look() const {
     if (is_settled(seen) || (before && same(*before, seen))) return seen;
     before = std::move(seen);
   }
-  return fail(Code::process_failed, fmt::format("{} starts and ends faster than can be watched", name_));
+  return fail(Code::process_failed,
+              fmt::format("{} starts and ends too fast to read a consistent state", name_));
 }
 
-Result<Descriptor> Place::take_lock() const {
+Result<Descriptor> ProcessDirectory::take_lock() const {
   Descriptor file(::openat(directory(), shim::kLockFile, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return fail(process_error("open the lock of", name_));
   auto lock = whole_file();
@@ -123,7 +124,7 @@ Result<Descriptor> Place::take_lock() const {
   return fail(process_error("lock", name_));
 }
 
-Result<void> Place::remove(int parent) const {
+Result<void> ProcessDirectory::remove(int parent) const {
   for (const char* file : {shim::kStatusFile, shim::kStatusNewFile, shim::kLogFile, shim::kOldLogFile,
                            shim::kNameFile, "name.new", shim::kLockFile}) {
     if (::unlinkat(directory(), file, 0) != 0 && errno != ENOENT) return fail(process_error("remove", file));

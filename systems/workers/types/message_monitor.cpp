@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workers/types/reception.hpp"
+#include "workers/types/message_monitor.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -9,8 +9,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kWindow = 10s;      // shorter ones make rare messages look like none
-constexpr Duration kNoneAfter = 1min;  // without a message
+constexpr Duration kWindow = 10s;      // a shorter window would show rare messages as none
+constexpr Duration kNoneAfter = 1min;  // time without a message
 
 }  // namespace
 
@@ -19,12 +19,12 @@ Moment this_moment() {
           .time = std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now())};
 }
 
-void Reception::expect(std::optional<Duration> every) {
+void MessageMonitor::expect(std::optional<Duration> every) {
   const std::lock_guard lock(mutex_);
   every_ = every;
 }
 
-void Reception::subscribed(const Moment& now) {
+void MessageMonitor::subscribed(const Moment& now) {
   const std::lock_guard lock(mutex_);
   subscribed_ = now;
   if (listening_) return;
@@ -34,7 +34,7 @@ void Reception::subscribed(const Moment& now) {
   counted_ = 0;
 }
 
-void Reception::message(const Moment& now) {
+void MessageMonitor::message(const Moment& now) {
   const std::lock_guard lock(mutex_);
   if (!listening_) return;
   note_silence(now);
@@ -44,7 +44,7 @@ void Reception::message(const Moment& now) {
   ++counted_;
 }
 
-void Reception::end(const Moment& now) {
+void MessageMonitor::end(const Moment& now) {
   const std::lock_guard lock(mutex_);
   note_silence(now);
   close_gap(now);
@@ -53,11 +53,11 @@ void Reception::end(const Moment& now) {
   rate_ = Rate::none;
 }
 
-ReceptionView Reception::look(const Moment& now) {
+MessageStats MessageMonitor::stats(const Moment& now) {
   const std::lock_guard lock(mutex_);
   note_silence(now);
   measure(now);
-  // After a connection was made, the first message has as much time as every other.
+  // After a connect, the first message gets the full interval.
   const auto since = std::max(heard_.at, subscribed_.at);
   const bool in_time = every_ ? now.at - since <= *every_ : rate_ != Rate::none;
   return {.listening = listening_,
@@ -67,26 +67,26 @@ ReceptionView Reception::look(const Moment& now) {
           .last_gap = last_gap_};
 }
 
-void Reception::note_silence(const Moment& now) {
+void MessageMonitor::note_silence(const Moment& now) {
   if (!listening_ || in_gap_ || !every_ || now.at - heard_.at <= *every_) return;
   in_gap_ = true;
   ++gaps_;
   last_gap_ = Gap{.from = heard_.time};
 }
 
-void Reception::close_gap(const Moment& now) {
+void MessageMonitor::close_gap(const Moment& now) {
   if (!in_gap_) return;
   in_gap_ = false;
   last_gap_->lasted = std::chrono::floor<std::chrono::seconds>(now.at - heard_.at);
 }
 
-void Reception::measure(const Moment& now) {
+void MessageMonitor::measure(const Moment& now) {
   if (!last_message_ || now.at - *last_message_ > std::max(kNoneAfter, every_.value_or(Duration::zero()))) {
     rate_ = Rate::none;
     if (!last_message_) return;
   }
   const auto passed = now.at - window_.at;
-  // A first rate is better than none; it is corrected when the window is over.
+  // Report a first rate early; it is corrected at the end of the window.
   if (passed < kWindow && (rate_ != Rate::none || counted_ == 0)) return;
   const auto seconds = std::chrono::duration<double>(std::max<Duration>(passed, 1s)).count();
   if (counted_ > 0 || rate_ != Rate::none)
