@@ -5,8 +5,8 @@
 ///
 ///     PAWL_ASSERT(head.version == entry.version, "the log and the head agree", head.version, entry.version);
 ///
-/// Prints the expression, the sentence, the values and the place, then aborts. For programmer errors only;
-/// bad input is an `Error`. Safe from any thread.
+/// Prints the expression, the sentence, the values and the source location, then aborts. For programmer
+/// errors only; bad input is an `Error`. Safe from any thread.
 
 #include <concepts>
 #include <source_location>

@@ -53,7 +53,7 @@ struct Json {
   bool operator==(const Json&) const = default;
 };
 
-/// Why decoding failed and where; frames put their part of the path in front on the way out.
+/// Why and where decoding failed; callers prepend their part of the path.
 struct DecodeFailure {
   bool refuses_unknown_fields = false;  ///< set before decoding: a field that its struct lacks is an error
   Code code = Code::wrong_type;
@@ -69,7 +69,7 @@ struct DecodeFailure {
   Error to_error() const;
 };
 
-/// How a T is written and read. Specialise it for own types:
+/// Encodes and decodes a T. Specialise it for your own types:
 ///     static void write(JsonWriter& out, const T& value);
 ///     static bool read(JsonValue in, T& out, DecodeFailure& why);   // false: why.refuse(…) was called
 template <class T>
@@ -83,7 +83,7 @@ Result<std::string> encode(const T& value) {
   return out.take();
 }
 
-/// Reads into `out`; on an error `out` is partly written. For `decode`, which see.
+/// Decodes into `out`, which is partly written after an error. See `decode`.
 template <class T>
 Result<void> decode_into(JsonValue in, T& out) {
   DecodeFailure why;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A machine at run time: looked up by stored names, fired with JSON, drawn as a diagram.
+/// A machine at run time: found by stored names, fired with JSON, drawn as a diagram.
 ///
 ///     const pawl::Definition door_definition = pawl::define<door>();
 ///     const auto open = door_definition.find_state("open").value();
@@ -24,7 +24,7 @@
 
 namespace pawl {
 
-/// Everything there is to know about one machine. A value; reading is safe concurrently.
+/// Everything about one machine. A value; reading is safe concurrently.
 class Definition {
  public:
   struct State {
@@ -33,17 +33,17 @@ class Definition {
     bool terminal = false;
     std::optional<std::size_t> recovers_to{};
   };
-  /// An instance's data: as text, and as the value itself where that is at hand, which then is not decoded.
+  /// An instance's data: as text, and optionally as the value, which saves decoding.
   struct Data {
     std::string_view text;
     const void* value = nullptr;
   };
-  /// What firing made of a state and its data.
+  /// The result of firing an event.
   struct Step {
     Verdict verdict = Verdict::illegal;
     std::size_t state = 0;
     std::string data;
-    std::shared_ptr<const void> value;  ///< what `data` is the text of
+    std::shared_ptr<const void> value;  ///< the value whose text is `data`
   };
   struct Event {
     std::string name;
@@ -72,10 +72,12 @@ class Definition {
   int schema = 1;
   bool endless = false;
   bool generations = false;
-  /// Who begins and changes its instances, where nobody else may, for people; empty: anybody.
+  /// The component that alone creates and changes its instances, as a text for messages. If set, direct sends
+  /// are refused.
   std::string steered_by;
-  Readers readers = Readers::viewers;  ///< who sees data and payloads; see `Machine::confidential`
-  /// Reads data of the newest schema and writes it back, with defaults filled in.
+  Readers readers =
+      Readers::viewers;  ///< the lowest role that may read data and payloads; see `Machine::confidential`
+  /// Decodes data of the newest schema and encodes it again, with defaults.
   Result<std::string> (*normalise)(std::string_view data) = nullptr;
   /// Decodes strictly: for data that people write.
   Result<void> (*check_data)(std::string_view data) = nullptr;
@@ -91,7 +93,7 @@ class Definition {
   /// The error for an event that did not fire.
   Error refuse(Verdict verdict, std::string_view key, std::size_t state, std::size_t event) const;
 
-  /// Brings stored data to the newest schema. Error: `unsupported_schema`, or what an upgrade's codec says.
+  /// Upgrades stored data to the newest schema. Errors: `unsupported_schema`, those of the upgrades' codecs.
   Result<std::string> upgrade(std::string data, int from_schema) const;
 };
 
@@ -113,7 +115,7 @@ constexpr std::size_t state_index(StateOf<M> state) {
   return index;
 }
 
-/// Runs user code that decides; what it throws becomes an error.
+/// Runs a guard or an update; an exception becomes an error.
 template <class F>
 auto deciding(std::string_view machine, F decide) -> decltype(decide()) {
   try {

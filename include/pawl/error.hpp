@@ -12,7 +12,7 @@
 ///     }
 ///
 /// Each `Code` has a permanent number (`error_codes.hpp`) and a page `docs/errors/<number>.md`. The message
-/// says what happened and what would be right; the fields say where, for programs.
+/// says what happened and what to do; the fields are for programs.
 
 #include <cstdint>
 #include <expected>
@@ -27,7 +27,7 @@
 
 namespace pawl {
 
-/// What one code means. Static data, never changes while the program runs.
+/// The description of a code. Static data.
 struct CodeInfo {
   Code code;
   std::string_view name;     ///< stable name, e.g. "illegal_event"
@@ -66,7 +66,7 @@ class [[nodiscard]] Error {
   Error& with(std::string key, std::string value) &;
   Error&& with(std::string key, std::string value) &&;
 
-  /// Puts context in front of the message: "while loading pawl.yaml: …".
+  /// Prepends context to the message: "while loading pawl.yaml: …".
   Error&& while_(std::string_view doing) &&;
 
   /// One line: "PAWL-1001 illegal_event: message (key=value, …)".
@@ -105,7 +105,7 @@ namespace pawl {
 template <class T>
 using Result = std::expected<T, Error>;
 
-/// Makes the error side of a Result.
+/// Returns an error as a Result.
 [[nodiscard]] inline std::unexpected<Error> fail(Code code, std::string message,
                                                  std::vector<Error::Field> fields = {}) {
   return std::unexpected(Error(code, std::move(message), std::move(fields)));

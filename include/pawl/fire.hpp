@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Fires events in memory: the pure heart that the engine, the row machines and the simulation share.
+/// Fires events in memory, without side effects. The engine, row machines and the simulation are built on
+/// this.
 ///
 ///     pawl::Local<door> front;
 ///     front.send(Push{}).value();                       // closed -> open
-///     front.send(TurnKey{"k"}).error().message();       // door is open: it does not accept TurnKey; legal:
-///     Pull
+///     front.send(TurnKey{"k"}).error().message();
+///     // door is open: it does not accept TurnKey; legal: Pull
 ///
 /// `fire<door>(state, data, event)` is the same without an object and costs a few nanoseconds.
 
@@ -25,17 +26,17 @@
 
 namespace pawl {
 
-/// What became of an event.
+/// The outcome of an event.
 enum class Verdict : std::uint8_t {
   fired,    ///< the transition was made
   illegal,  ///< the state has no row for this event
   guarded,  ///< every row's guard refused
 };
 
-/// Everything that the error for a refused event says.
+/// The facts in the error for a refused event.
 struct Refused {
   std::string_view machine;
-  std::string_view key;  ///< empty where there is none
+  std::string_view key;  ///< empty if there is none
   std::string_view state;
   bool finished = false;
   std::string_view event;
@@ -62,7 +63,7 @@ constexpr bool allows(const D& data, const E& event) {
   }
 }
 
-/// Whether the update asks for Effects, so that it can only run where there are some.
+/// Whether the update takes Effects and can run only if they are given.
 template <class Update, class D, class E>
 inline constexpr bool wants_effects =
     !std::is_same_v<Update, NoUpdate> && !std::is_invocable_v<Update, D&, const E&> &&
@@ -86,7 +87,7 @@ constexpr void update(D& data, const E& event, Effects* effects) {
 
 inline constexpr std::uint8_t kNone = 0xff;
 
-/// Per event, what each state does: the first row and, where no row of the event is guarded, the target.
+/// Per event and state: the first row, and the target if no row of the event has a guard.
 struct Cell {
   std::uint8_t row = kNone;
   std::uint8_t target = 0;
@@ -140,7 +141,7 @@ consteval std::uint8_t row_behind(std::size_t state, std::size_t row) {
   return kNone;
 }
 
-/// Runs one row: its guard, its update, its target. False where the guard refuses.
+/// Runs one row: its guard, its update, its target. False if the guard refuses.
 template <const auto& M, class R, std::size_t I, class E>
 constexpr bool run_row(StateOf<M>& state, DataOf<M>& data, const E& event, Effects* effects) {
   if (!allows<typename R::Guard>(std::as_const(data), event)) return false;
@@ -221,7 +222,7 @@ constexpr Verdict fire(StateOf<M>& state, DataOf<M>& data, const E& event, Effec
   if constexpr (any_row<M, E>(&Info::guarded) || any_row<M, E>(&Info::updates)) {
     return run_source<M>(state, data, event, effects, std::make_index_sequence<sources<M, E>.size()>{});
   } else {
-    // Nothing to decide and nothing to run: the table alone says what happens.
+    // Without guards and updates, the table alone gives the result.
     const auto index = static_cast<std::size_t>(state);
     if (index >= state_slots<M> || cells<M, E>[index].row == kNone) return Verdict::illegal;
     state = static_cast<StateOf<M>>(cells<M, E>[index].target);
@@ -239,7 +240,7 @@ constexpr Verdict fire(StateOf<M>& state, DataOf<M>& data, const E& event) {
   return detail::fire<M>(state, data, event, nullptr);
 }
 
-/// The same where updates may set timers, send messages and ask for work: they are collected in `effects`.
+/// The same for updates that set timers, send messages or start work; `effects` collects them.
 template <const auto& M, class E>
 constexpr Verdict fire(StateOf<M>& state, DataOf<M>& data, const E& event, Effects& effects) {
   return detail::fire<M>(state, data, event, &effects);
@@ -275,7 +276,8 @@ constexpr bool is_terminal(StateOf<M> state) {
   return M.traits.terminal.contains(state);
 }
 
-/// One instance in memory, without a store. Not thread-safe. If an update throws, the data is as it left it.
+/// One instance in memory, without a store. Not thread-safe. If an update throws, its changes to the data
+/// remain.
 template <const auto& M>
 class Local {
  public:
@@ -290,7 +292,7 @@ class Local {
   constexpr const Data& data() const { return data_; }
   constexpr bool finished() const { return is_terminal<M>(state_); }
 
-  /// Errors: `illegal_event`, `guard_refused`, `finished_instance`; nothing has changed then.
+  /// Errors, which change nothing: `illegal_event`, `guard_refused`, `finished_instance`.
   template <class E>
   Result<void> send(const E& event) {
     const auto verdict = fire<M>(state_, data_, event);

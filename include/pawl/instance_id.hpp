@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The 16 bytes that name an instance everywhere: the beginning of SHA-256 over (machine, key).
+/// The 16-byte id of an instance: the first bytes of SHA-256 over (machine, key).
 ///
 ///     const auto id = pawl::instance_id("door", "front");
 ///     id.to_string();                                       // 32 hexadecimal digits
@@ -30,7 +30,7 @@ struct InstanceId {
   std::string to_string() const;
 };
 
-/// The id of (machine, key); the machine counts with its oldest stored name, so that a rename keeps ids.
+/// The id of (machine, key). Uses the machine's oldest stored name, so that a rename keeps ids.
 InstanceId instance_id(std::string_view machine, std::string_view key);
 
 /// Parses what `InstanceId::to_string` writes.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// JSON text in, JSON text out: the narrow waist under `pawl/codec.hpp`. Most code wants `encode` and
-/// `decode` from there; use these directly for values whose shape is known only at run time.
+/// Reading and writing JSON text; `pawl/codec.hpp` is built on this. Most code should use its `encode` and
+/// `decode`; use this for values whose structure is known only at run time.
 ///
 ///     auto document = pawl::JsonDocument::parse(R"({"items": [1, 2]})").value();
 ///     auto items = document.root().find("items");
@@ -23,11 +23,11 @@
 
 namespace pawl {
 
-/// Limits on JSON that comes from outside.
+/// Limits on JSON input.
 struct JsonLimits {
-  std::size_t depth = 32;                    ///< objects and arrays inside each other
+  std::size_t depth = 32;                    ///< nesting of objects and arrays
   std::size_t bytes = std::size_t{1} << 20;  ///< length of the text
-  /// A name that stands twice in an object is refused; otherwise its last value counts.
+  /// If set, a duplicate name in an object is an error; otherwise the last value counts.
   bool unique_keys = false;
 };
 
@@ -41,7 +41,7 @@ class JsonValue {
   /// "null", "boolean", "integer", "number", "string", "array" or "object".
   std::string_view kind_name() const noexcept;
 
-  /// Each returns nothing where the value is of another kind or out of range.
+  /// Each returns nothing if the value is of another kind or out of range.
   std::optional<bool> as_boolean() const noexcept;
   std::optional<std::int64_t> as_integer() const noexcept;
   std::optional<std::uint64_t> as_unsigned() const noexcept;
@@ -54,7 +54,7 @@ class JsonValue {
   JsonValue at(std::size_t index) const noexcept;
   /// The name of member `index` of an object; `index < size()`.
   std::string_view key_at(std::size_t index) const noexcept;
-  /// The member of this name of an object; found at once where it is member `likely`.
+  /// The member of this name of an object. Needs no search if it is member `likely`.
   std::optional<JsonValue> find(std::string_view key, std::size_t likely = 0) const noexcept;
 
   /// The value as compact JSON text.
@@ -69,7 +69,7 @@ class JsonValue {
 /// A parsed text. Movable; reading is safe concurrently.
 class JsonDocument {
  public:
-  /// Errors: `malformed_json` (with the offset, or the path of a name that stands twice), `too_deep`,
+  /// Errors: `malformed_json` (with the offset, or the path of a duplicate name), `too_deep`,
   /// `too_large`.
   static Result<JsonDocument> parse(std::string_view text, JsonLimits limits = {});
 
@@ -85,8 +85,8 @@ class JsonDocument {
   std::unique_ptr<Body> body_;
 };
 
-/// Writes compact JSON. Calls must come in the order of the text; commas are added. What is nested more
-/// deeply than `JsonLimits` allows by default is refused, so that what was written can be read. Not
+/// Writes compact JSON. Calls must come in the order of the text; commas are added. Nesting
+/// deeper than the default of `JsonLimits` is refused, so that the text can be read again. Not
 /// thread-safe.
 class JsonWriter {
  public:
@@ -105,15 +105,15 @@ class JsonWriter {
   JsonWriter& number(double value);
   /// Text that is not UTF-8 has no JSON form: an error.
   JsonWriter& string(std::string_view text);
-  /// Inserts text that claims to be JSON: an error where it is not, or is nested too deeply.
+  /// Inserts JSON text; an error if it is not JSON or nested too deeply.
   JsonWriter& embed(std::string_view json);
-  /// Inserts text that a writer has made; it is not checked again.
+  /// Inserts the text of another writer without checking it.
   JsonWriter& splice(std::string_view json) { return raw(json); }
 
   /// Notes that a value cannot be written; the first one decides what `take` returns.
   void refuse(std::string reason);
 
-  /// The text. Error: `unencodable`, with the end of what was written before the value.
+  /// The text. Error: `unencodable`, with the last part of the text before the value.
   Result<std::string> take();
 
  private:

@@ -6,22 +6,21 @@
 ///     enum class Door { closed, open, locked };
 ///     struct Push {}; struct Pull {}; struct TurnKey { std::string key; };
 ///     struct Log { int opened = 0; std::string last_key; };
+///     constexpr auto new_key = [](const Log& log, const TurnKey& turn) { return turn.key != log.last_key; };
 ///
 ///     inline constexpr auto door = pawl::machine<Door, Log>("door")
 ///         .initial(Door::closed)
 ///         .on<Push>(Door::closed, Door::open, [](Log& log) { ++log.opened; })
 ///         .on<Pull>(Door::open, Door::closed)
-///         .on<TurnKey>(Door::closed, Door::locked,
-///                      pawl::when([](const Log& log, const TurnKey& turn) { return turn.key != log.last_key;
-///                      }))
+///         .on<TurnKey>(Door::closed, Door::locked, pawl::when(new_key))
 ///         .terminal(Door::locked);
 ///     static_assert(pawl::verified<door>);
 ///
-/// Guards and updates are captureless functions; they decide, they never act. A guard takes (), (const Data&)
+/// Guards and updates are captureless functions without side effects. A guard takes (), (const Data&)
 /// or (const Data&, const Event&). An update takes (), (Data&), (Data&, const Event&) or (Data&, const
-/// Event&, Effects&), the last to set timers, send messages and ask for work in the same commit. Several rows
-/// for one (state, event) are tried in the order they are written; all but the last need a guard. Everything
-/// here is constexpr data; safe from any thread.
+/// Event&, Effects&), the last one to set timers, send messages and start work in the same commit. Several
+/// rows for one (state, event) are tried in order; all but the last need a guard. All of this is constexpr
+/// data, safe from any thread.
 
 #include <array>
 #include <concepts>
@@ -37,11 +36,11 @@ namespace pawl {
 
 class Effects;
 
-/// Who sees the data of a machine's instances and the payloads of its events through the API: this role and
-/// those above it. Others see that an instance is there, and its state.
+/// The lowest role that may read the data of a machine's instances and the payloads of its events through the
+/// API. Other users see only that an instance exists, and its state.
 enum class Readers : std::uint8_t { viewers, operators, admins };
 
-/// A guard, to be given with a transition.
+/// A guard of a transition.
 template <class Guard>
 struct When {};
 
@@ -98,7 +97,7 @@ struct StateSet {
   }
 };
 
-/// A list with a fixed capacity that is filled by the compiler only.
+/// A list with a fixed capacity, filled at compile time.
 template <class T, std::size_t Capacity>
 struct Bounded {
   std::array<T, Capacity> items{};
@@ -149,7 +148,7 @@ struct Recovery {
 
 inline constexpr std::size_t kMaxTexts = 32;
 
-/// What a definition says besides its rows.
+/// A definition without its rows.
 template <class S>
 struct Traits {
   std::string_view name;
@@ -203,8 +202,7 @@ consteval auto parts_of(auto so_far, auto first, auto... rest) {
 
 }  // namespace detail
 
-/// The table. Made by `pawl::machine<State, Data>("name")` and grown by the calls below; each returns a new
-/// value.
+/// The table. Created by `pawl::machine<State, Data>("name")`; each call below returns an extended copy.
 template <ScopedEnum S, class D, class Events = detail::List<>, class Rows = detail::List<>,
           class Upgrades = detail::List<>>
 class Machine;
@@ -224,14 +222,14 @@ class Machine<S, D, detail::List<Es...>, detail::List<Rs...>, detail::List<Us...
   detail::Traits<S> traits;
   std::array<detail::RowInfo<S>, kRows> rows{};
 
-  /// Where a new instance begins.
+  /// The initial state.
   consteval auto initial(S state) const {
     auto copy = *this;
     copy.traits.initial.push(state);
     return copy;
   }
 
-  /// States in which an instance is finished.
+  /// The states in which an instance is finished.
   template <std::same_as<S>... More>
   consteval auto terminal(S first, More... more) const {
     auto copy = *this;
@@ -240,28 +238,28 @@ class Machine<S, D, detail::List<Es...>, detail::List<Rs...>, detail::List<Us...
     return copy;
   }
 
-  /// This machine never ends: it has no terminal state, on purpose.
+  /// Declares that this machine has no terminal state on purpose.
   consteval auto endless() const {
     auto copy = *this;
     copy.traits.endless = true;
     return copy;
   }
 
-  /// A finished key may be started again, as the next generation.
+  /// Allows to create a finished key again, as the next generation.
   consteval auto generations() const {
     auto copy = *this;
     copy.traits.generations = true;
     return copy;
   }
 
-  /// Data and payloads hold secrets, and are shown to these only.
+  /// Data and payloads are confidential: only these roles may read them.
   consteval auto confidential(Readers readers = Readers::operators) const {
     auto copy = *this;
     copy.traits.readers = readers;
     return copy;
   }
 
-  /// In `source`, E leads to `target`. Parts: a guard (`when`) and an update, in any order.
+  /// In state `source`, event E leads to `target`. `parts`: a guard (`when`) and an update, in any order.
   template <class E, class... Parts>
   consteval auto on(S source, S target, Parts... parts) const {
     return add_row<E>(From<S, 1>{{source}}, target, false, parts...);
@@ -271,7 +269,7 @@ class Machine<S, D, detail::List<Es...>, detail::List<Rs...>, detail::List<Us...
     return add_row<E>(sources, target, false, parts...);
   }
 
-  /// In `state`, E is accepted and recorded, and the state stays: an internal transition.
+  /// In `state`, event E is accepted and recorded without a change of state: an internal transition.
   template <class E, class... Parts>
   consteval auto stay(S state, Parts... parts) const {
     return add_row<E>(From<S, 1>{{state}}, state, true, parts...);
@@ -281,7 +279,7 @@ class Machine<S, D, detail::List<Es...>, detail::List<Rs...>, detail::List<Us...
     return add_row<E>(states, states.states[0], true, parts...);
   }
 
-  /// The stored name, where it is not the source name.
+  /// The stored name, if it differs from the name in the source.
   consteval auto named(S state, std::string_view text) const {
     auto copy = *this;
     copy.traits.state_names.push({state, text});
@@ -294,8 +292,8 @@ class Machine<S, D, detail::List<Es...>, detail::List<Rs...>, detail::List<Us...
     return copy;
   }
 
-  /// An older stored name that is still read. Of several former names of a machine the oldest comes last: ids
-  /// are made of it, so that they outlive every rename.
+  /// A former stored name that is still read. List the oldest name of a machine last: ids are derived from
+  /// it, so that they survive renames.
   consteval auto formerly(std::string_view machine_name) const {
     auto copy = *this;
     copy.traits.former_names.push(machine_name);
@@ -313,14 +311,14 @@ class Machine<S, D, detail::List<Es...>, detail::List<Rs...>, detail::List<Us...
     return copy;
   }
 
-  /// What `from` becomes when the owner restarts, outside the table.
+  /// The state that replaces `from` when its owner restarts; this is not a row of the table.
   consteval auto recover(S from, S to) const {
     auto copy = *this;
     copy.traits.recoveries.push({from, to});
     return copy;
   }
 
-  /// How data of schema `FromSchema` becomes the next one: a function from the old struct to the new one.
+  /// Upgrades data of schema `FromSchema` to the next one: a function from the old struct to the new one.
   template <int FromSchema, class Fn>
   consteval auto upgrade(Fn) const {
     static_assert(FromSchema == kSchema, "upgrades are declared in order, from schema 1 on, without a gap");

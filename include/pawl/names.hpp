@@ -35,7 +35,7 @@ struct FixedString {
   constexpr operator std::string_view() const { return view(); }  // NOLINT(google-explicit-constructor)
 };
 
-/// Scoped enumerations only: their values may be tried out without undefined behaviour.
+/// Scoped enumerations only: every value of the underlying type is valid for them.
 template <class E>
 concept ScopedEnum = std::is_enum_v<E> && !std::is_convertible_v<E, std::underlying_type_t<E>>;
 
@@ -76,7 +76,7 @@ constexpr std::string_view pretty_value() {
   return pretty_argument(__PRETTY_FUNCTION__, "PawlValue = ");
 }
 
-/// The enumerator's name, or empty where no enumerator has this value.
+/// The enumerator's name; empty if no enumerator has this value.
 template <auto Value>
 constexpr std::string_view enumerator_name() {
   const auto text = unqualified(pretty_value<Value>());
@@ -104,7 +104,7 @@ constexpr auto make_enum_names() {
   }(std::make_index_sequence<kEnumLimit>{});
 }
 
-/// Name by value; empty where there is no enumerator.
+/// Names by value; empty for a value without enumerator.
 template <ScopedEnum E>
 inline constexpr auto enum_names = make_enum_names<E>();
 

@@ -9,14 +9,13 @@
 ///     for (const auto& change : changes) {
 ///       // {grant, "run-17", 3}: run-17 may start with three permits
 ///     }
-///     pool.release("run-17", 3);   // the changes grant them to whoever waits first
+///     pool.release("run-17", 3);   // the changes grant them to the first waiter
 ///
 /// The rules:
-/// - First in, first out among those of one priority, a higher one first. The head of the line waits until
-/// its
-///   minimum is free and nobody overtakes it, so that nobody of the highest priority starves. The one
-///   exception: a waiter whose minimum no longer fits the size (after a shrink) is passed over, keeps its
-///   place, and is served again once the pool has grown.
+/// - Higher priorities first, and first in, first out within one priority. The head of the queue waits until
+///   its minimum is free, and no other request overtakes it, so the highest priority never starves. The only
+///   exception: a waiter whose minimum exceeds the size (after a shrink) is skipped, keeps its place, and is
+///   served once the pool has grown.
 /// - A grant gives what is free, at least the minimum and at most what was wanted, and settles the request:
 ///   a partial grant is not topped up. A holder that wants more asks again, at the end of the line. It should
 ///   not wait for that idly: two holders that keep what they have until they get more can wait for ever.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A small seeded random generator that gives the same numbers on every machine, compiler and day, which the
-/// distributions of the standard library do not promise.
+/// A small seeded random generator with the same results on every platform and compiler, which the
+/// distributions of the standard library do not guarantee.
 ///
 ///     pawl::Random random{42};
 ///     std::uint64_t die = 1 + random.below(6);        // every face equally likely
 ///     if (random.chance_ppm(50'000)) drop_message();  // 5 percent
 ///
-/// Not for secrets: the next numbers can be computed from the last ones.
+/// Not for secrets: the numbers are predictable.
 
 #include <array>
 #include <bit>

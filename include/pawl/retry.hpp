@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// How often and how long after a failure something is tried again. A plain value; deciding is a pure
-/// function, so that the count can be stored, replayed and tested.
+/// How often and after which delays a failed operation is retried. A plain value and a pure function, so that
+/// retries can be stored, replayed and tested.
 ///
 ///     constexpr pawl::RetryPolicy policy{.retries = 5, .first = 200ms, .factor = 2.0, .cap = 30s};
 ///
@@ -21,7 +21,7 @@
 
 namespace pawl {
 
-/// How chance spreads delays, so that what failed together does not come back together.
+/// How delays are randomised, so that operations that failed together are not retried together.
 enum class Jitter : std::uint8_t {
   none,   ///< the delay exactly
   full,   ///< anything from zero to the delay
@@ -32,7 +32,7 @@ enum class Jitter : std::uint8_t {
 /// `jitter`. A factor of 1 makes the delay fixed. N retries allow N + 1 executions. A literal type: use it in
 /// constexpr definitions. A value: const use is safe concurrently.
 struct RetryPolicy {
-  /// As a number of retries: as often as needed.
+  /// A number of retries without a limit.
   static constexpr std::uint32_t kUnlimited = std::numeric_limits<std::uint32_t>::max();
 
   std::uint32_t retries = 3;
@@ -47,13 +47,13 @@ struct RetryPolicy {
 /// One execution, no retry.
 inline constexpr RetryPolicy kNever{.retries = 0};
 
-/// How long to wait before the next execution when `failed_attempts` executions have failed; nullopt when no
-/// retry is left. Zero failures need no wait. `random` is any 64 bits and matters only with jitter.
-/// The result is never negative and never above the cap, whatever the policy holds; O(log failed_attempts).
+/// The delay before the next execution after `failed_attempts` failed ones; nullopt if no retry is left. Zero
+/// failures need no wait. `random` is any 64 bits and matters only with jitter. The result is never negative
+/// and never above the cap, even for an invalid policy; O(log failed_attempts).
 std::optional<Duration> delay_after(const RetryPolicy& policy, std::uint32_t failed_attempts,
                                     std::uint64_t random);
 
-/// Refuses what cannot be meant: negative times, a first delay above the cap, a factor that is not a number
+/// Refuses invalid policies: negative times, a first delay above the cap, a factor that is not a number
 /// or below 1, unlimited retries without a delay. Error: `invalid_argument` with the field `field`.
 Result<void> validate(const RetryPolicy& policy);
 

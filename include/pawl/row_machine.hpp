@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A machine for a status column: not every row deserves to be an instance, but its status still moves
-/// legally.
+/// A machine for the status column of a table: its rows are not instances, but their status follows the
+/// machine.
 ///
-///     constexpr pawl::RowMachine<upstream_vuln> rows{{.table = "upstream_vuln", .column = "status", .key =
-///     "id"}}; rows.update<Publish>({"v-1", "v-2"});
+///     constexpr pawl::RowMachine<upstream_vuln> rows{
+///         {.table = "upstream_vuln", .column = "status", .key = "id"}};
+///     rows.update<Publish>({"v-1", "v-2"});
 ///     // UPDATE "upstream_vuln" SET "status" = 'published' WHERE "id" = ?1 AND "status" IN ('analyzing')
-///     rows.refusal<Publish>("v-1", "published");        // upstream_vuln "v-1" is published, which is final:
-///     …
+///     rows.refusal<Publish>("v-1", "published");
+///     // upstream_vuln "v-1" is published, which is final: …
 ///
-/// The update is a compare-and-set: a row in another status is not touched, and `expect` makes the whole
-/// transaction fail then. Guards and data updates cannot run inside a database, so the machine may have none.
+/// The update is a compare-and-set: a row with another status is not changed, and `expect` makes the
+/// transaction fail. A database cannot run guards and updates of data, so the machine must not have any.
 
 #include <cstddef>
 #include <optional>
@@ -27,11 +28,11 @@
 
 namespace pawl {
 
-/// Where the status column is. Names are quoted as identifiers.
+/// The status column. Names are quoted as identifiers.
 struct StatusColumn {
   std::string_view table;
   std::string_view column;
-  std::string_view key;  ///< the column that names a row
+  std::string_view key;  ///< the column that identifies a row
 };
 
 namespace detail {
@@ -45,7 +46,7 @@ struct StatusMove {
 std::string status_update(const StatusColumn& where, const std::vector<StatusMove>& moves,
                           std::string_view null_state);
 
-/// The errors of `RowMachine::refusal` that the table alone does not explain.
+/// The errors of `RowMachine::refusal` that need the column.
 Error moved_meanwhile(std::string_view machine, std::string_view key, std::string_view state,
                       std::string_view event);
 Error unknown_status(std::string_view machine, std::string_view state);
@@ -68,12 +69,12 @@ class RowMachine {
                 "a row machine has no guards and no updates: a database cannot run them");
 
  public:
-  /// `null_state`: the state that the column holds as NULL.
+  /// `null_state` is the state that the column stores as NULL.
   constexpr explicit RowMachine(StatusColumn where, std::optional<StateOf<M>> null_state = std::nullopt)
       : where_(where), null_state_(null_state) {}
 
-  /// Moves the rows of these keys; all of them must be in a state that accepts E, or the transaction is
-  /// refused.
+  /// Applies E to the rows of these keys. If one of them is in a state that does not accept E, the
+  /// transaction fails.
   template <class E>
   Sql update(std::vector<SqlValue> keys) const {
     static_assert(detail::knows_event<M, E>, "no transition of this machine takes an event of this type");
@@ -90,9 +91,8 @@ class RowMachine {
     return made;
   }
 
-  /// Why a row that is in the state `stored_name` was not moved by E.
-  /// Codes: `illegal_event`, `finished_instance`, `unknown_state`, or `version_conflict` where the state does
-  /// accept E, so that the row must have moved in between.
+  /// Why E was not applied to a row in the state `stored_name`. Codes: `illegal_event`, `finished_instance`,
+  /// `unknown_state`, or `version_conflict` if the state accepts E, because the row has changed meanwhile.
   template <class E>
   Error refusal(std::string_view key, std::string_view stored_name) const {
     for (const auto state : enum_values<StateOf<M>>) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The seam between Pawl and the outside: clock, randomness, threads. Production uses `ThreadRuntime`; tests
-/// use the deterministic simulation in `pawl/sim.hpp`. Code that takes a `Runtime&` runs on both unchanged.
+/// The interface between Pawl and the system: clock, randomness, threads. Production uses `ThreadRuntime`;
+/// tests use the deterministic simulation in `pawl/sim.hpp`. Code that takes a `Runtime&` runs on both
+/// unchanged.
 ///
 ///     pawl::ThreadRuntime runtime;
 ///     auto lane = runtime.open_lane("decide");                 // tasks run one after the other
-///     auto workers = runtime.open_thread_pool("io", {.threads = 4});  // blocking jobs run beside each other
+///     auto workers = runtime.open_thread_pool("io", {.threads = 4});  // for blocking jobs
 ///     pawl::Gate done;
 ///     lane->post([&] {
 ///       (void)workers->submit([&](std::stop_token) { fetch(); done.open(); });
@@ -35,8 +36,8 @@ using Task = std::move_only_function<void()>;
 using Job = std::move_only_function<void(std::stop_token)>;
 
 /// A flag that opens once and stays open; threads wait for it through `Runtime::wait`. Thread-safe. A gate
-/// may be destroyed when `wait` has returned true; `is_open` alone does not mean that `open` has let go of
-/// it.
+/// may be destroyed when `wait` has returned true; `is_open` alone does not mean that `open` has
+/// returned.
 class Gate {
  public:
   Gate() = default;
@@ -54,12 +55,12 @@ class Gate {
   std::condition_variable opened_;
 };
 
-/// Names a timer of a lane; never reused within the lane.
+/// Identifies a timer of a lane; never reused within the lane.
 enum class TimerId : std::uint64_t {};
 
 /// Runs tasks one at a time in the order they were posted. Tasks must not block, except on a store's own I/O.
-/// Thread-safe. Destroying a lane drops what has not begun and waits for what has; a lane must not be
-/// destroyed by one of its own tasks.
+/// Thread-safe. Destroying a lane drops queued tasks and waits for the running one. A task must not
+/// destroy its own lane.
 class Lane {
  public:
   Lane() = default;
@@ -69,25 +70,25 @@ class Lane {
 
   virtual void post(Task task) = 0;
 
-  /// Runs `task` before it returns, on the calling thread, as if the lane had: nobody has to be woken for it.
-  /// False where the lane has something else to do, or cannot; then nothing has happened, and the task is as
-  /// it was. The caller must not be where the task must not run: under a lock that it takes, say.
+  /// Runs `task` on the calling thread in place of the lane, which saves a wake-up. False, without any
+  /// effect, if the lane is not idle or does not support this. The caller must not hold a lock that the task
+  /// takes.
   virtual bool run_here(Task&) { return false; }
 
-  /// Posts `task` once `delay` has passed on the monotonic clock. Zero and negative delays post at once.
+  /// Posts `task` after `delay` on the monotonic clock; at once if `delay` is zero or negative.
   virtual TimerId after(Duration delay, Task task) = 0;
 
-  /// True: the task will not run. False: it has run, is queued already, or was cancelled before.
+  /// True if the task will not run; false if it has run, is queued already or was cancelled before.
   virtual bool cancel(TimerId timer) = 0;
 };
 
-/// A bounded pool of threads for jobs that block. Thread-safe. Destroying it asks every job to stop, drops
-/// those that have not begun and waits for those that have.
+/// A bounded pool of threads for jobs that block. Thread-safe. Destroying it drops queued jobs, asks
+/// running ones to stop and waits for them.
 class ThreadPool {
  public:
   struct Options {
-    std::size_t threads = 4;   ///< jobs that run at the same time; at least 1
-    std::size_t queue = 1024;  ///< jobs that may wait beyond those; the next is refused with `overloaded`
+    std::size_t threads = 4;   ///< concurrent jobs; at least 1
+    std::size_t queue = 1024;  ///< queued jobs; more are refused with `overloaded`
   };
 
   ThreadPool() = default;
@@ -95,15 +96,15 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
   virtual ~ThreadPool() = default;
 
-  /// Queues a job. The returned source asks this one job to stop; dropping it has no effect. An exception
-  /// that leaves the job ends the process: catch inside the job. Errors: `overloaded`, `stopped`.
+  /// Queues a job. The returned source asks this job to stop; dropping it has no effect. An uncaught
+  /// exception in a job ends the process. Errors: `overloaded`, `stopped`.
   virtual Result<std::stop_source> submit(Job job) = 0;
 
-  /// So many jobs may run at the same time from now on, at least 1. Those that run beyond it go on.
+  /// Changes the number of concurrent jobs, at least 1. Running jobs are not interrupted.
   virtual void resize(std::size_t threads) = 0;
 };
 
-/// Clock, randomness, lanes and workers. Thread-safe. Outlives everything opened from it.
+/// Clock, randomness, lanes and thread pools. Thread-safe. Must outlive everything opened from it.
 class Runtime {
  public:
   Runtime() = default;
@@ -118,17 +119,17 @@ class Runtime {
   virtual std::unique_ptr<Lane> open_lane(std::string name) = 0;
   virtual std::unique_ptr<ThreadPool> open_thread_pool(std::string name, ThreadPool::Options options) = 0;
 
-  /// Blocks the caller (a job or a thread outside; never a lane task) until the gate is open. With a timeout:
-  /// false when it passed first.
+  /// Blocks the caller (a job or another thread, never a lane task) until the gate is open. False if the
+  /// timeout passed first.
   virtual bool wait(Gate& gate, std::optional<Duration> timeout = std::nullopt) = 0;
 
-  /// A named place where tests can inject a fault: true means "fail here". Always false in production. In the
-  /// simulation it may instead crash the process, which leaves this call by a private exception.
+  /// A named fault point for tests: true means "fail here". Always false in production. In the simulation it
+  /// may crash the process instead, which leaves this call by an exception.
   virtual bool fault(std::string_view point) = 0;
 };
 
-/// The production runtime: a thread per lane, a pool per `ThreadPool`, the system's clocks, a generator seeded
-/// from the system's random source (not for secrets). Threads bear the names of their lanes and workers.
+/// The production runtime: a thread per lane, a pool per `ThreadPool`, the system's clocks, a generator
+/// seeded from the system's random source (not for secrets). Threads have the names of their lanes and pools.
 /// Thread-safe.
 class ThreadRuntime final : public Runtime {
  public:

@@ -40,18 +40,18 @@ struct Node;
 inline constexpr Time kEpoch = std::chrono::sys_days{std::chrono::year{2030} / 1 / 1};
 
 struct Options {
-  std::uint64_t seed = 1;                ///< decides everything that is left open
-  Duration job_delay_max{0};             ///< each job begins after a delay drawn up to this
+  std::uint64_t seed = 1;                ///< decides every choice of the scheduler
+  Duration job_delay_max{0};             ///< each job starts after a random delay up to this
   std::size_t trace_lines = 200;         ///< the trace keeps this many of its last lines
   std::uint64_t step_limit = 1'000'000;  ///< one call of `run_…` or `wait` that needs more steps is stuck
   std::uint64_t crash_at = 0;            ///< see `Simulation::crash_at`
 };
 
-/// Leaves the code of a process that has crashed; never catch it without throwing it on. Not a
-/// std::exception, so that code which turns exceptions into errors does not take a crash for one.
+/// Thrown to leave the code of a crashed process; rethrow it if you catch it. Not a std::exception, so that
+/// code that turns exceptions into errors does not catch it.
 struct Crashed {};
 
-/// Nothing can move any more although somebody waits, or nothing ever comes to rest. Shows the trace's end.
+/// Deadlock or livelock. Shows the end of the trace.
 class Stuck : public std::runtime_error {
  public:
   Stuck(std::string reason, const std::string& details)
@@ -84,7 +84,7 @@ constexpr Fault fail_with_ppm(std::uint32_t ppm) { return {Fault::Kind::fail, 0,
 constexpr Fault crash_with_ppm(std::uint32_t ppm) { return {Fault::Kind::crash, 0, ppm}; }
 
 /// One simulated process: a `Runtime` with clocks of its own. Lives as long as its simulation, also after a
-/// crash: its lanes and workers can then still be destroyed and called, but do nothing. Externally
+/// crash: its lanes and pools can still be called and destroyed, but do nothing. Externally
 /// synchronised.
 ///
 /// A crash leaves the task or job that caused it by `Crashed`; each other job of the process leaves its
@@ -98,15 +98,15 @@ class Process final : public Runtime {
 
   const std::string& name() const noexcept;
 
-  /// Kill -9: queued tasks, timers and jobs vanish, jobs that wait are unwound. Does not return to a task or
-  /// job of this process. Afterwards destroy what ran on it and spawn its successor.
+  /// Kill -9: queued tasks, timers and jobs vanish, waiting jobs are unwound. Does not return to a task or
+  /// job of this process. Then destroy what ran on it and spawn its successor.
   void crash();
   bool crashed() const noexcept;
 
   /// Runs `work` on the caller's thread, outside any task; false when this process has crashed.
   bool attempt(const std::function<void()>& work);
 
-  /// Moves the wall clock, forth or back. The monotonic clock does not notice.
+  /// Moves the wall clock forward or back, but not the monotonic clock.
   void jump_clock(Duration by);
 
   /// From now on both clocks run faster (or slower, when negative) by `ppm` parts in a million, as with a bad
@@ -183,9 +183,9 @@ class Simulation {
   /// Throws `Violation` with `text` when `holds` is false.
   void require(bool holds, std::string_view text);
 
-  /// The last lines: "step time what". Equal seeds and equal programs give equal traces, byte for byte.
+  /// The last lines, as "step time event". Equal seeds and equal programs give equal traces, byte for byte.
   std::string trace() const;
-  /// A hash over all lines, also those no longer kept.
+  /// A hash over all lines, including those no longer kept.
   std::uint64_t trace_hash() const noexcept;
 
  private:
@@ -198,10 +198,9 @@ using Scenario = std::function<Result<void>(Simulation&)>;
 
 struct ExploreOptions {
   std::string name;              ///< of the scenario, for the command that replays it
-  std::uint64_t first_seed = 1;  ///< the seeds are this one and those that follow
+  std::uint64_t first_seed = 1;  ///< the seeds are consecutive from this one
   std::uint64_t seeds = 200;
-  /// So many of the seeds are, after their normal run, run once more for each fault point they hit, crashed
-  /// exactly there.
+  /// The number of seeds that are also run once per fault point they hit, with a crash at that point.
   std::uint64_t crash_everywhere = 0;
   std::uint64_t reports = 3;  ///< violations that are reported in full; the others are only counted
   Options simulation{};       ///< the seed in it is replaced

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A program in a simulation of its own, on a simulated disk, that is started again after each crash: what
-/// the test kits of the patterns have in common.
+/// A program in a simulation of its own, on a simulated disk, which is restarted after each crash: the base
+/// of the test kits.
 ///
 ///     class Kit final : public pawl::sim::Program {
 ///      public:
@@ -34,11 +34,11 @@ class Program {
   Simulation& simulation() { return simulation_; }
   Process& process() { return *process_; }
 
-  /// Lets time pass.
+  /// Advances time.
   void advance(Duration time) { simulation_.run_for(time); }
-  /// Kill -9, and the program starts again.
+  /// Kills the program as by kill -9 and starts it again.
   void crash();
-  /// Stops the program in order, and starts it again.
+  /// Stops the program in order and starts it again.
   void restart();
 
  protected:
@@ -48,10 +48,10 @@ class Program {
   virtual Result<void> open(Process& process) = 0;
   virtual void close() = 0;
 
-  /// The first start, by the constructor of the kit.
+  /// Starts the program for the first time; called by the constructor of the kit.
   void begin();
   Disk& disk() { return disk_; }
-  /// Runs `work`; where the program crashes meanwhile, it is started again and `work` begins from the start.
+  /// Runs `work`; after a crash of the program, starts it again and repeats `work` from the start.
   Result<void> survive(const std::function<Result<void>()>& work);
 
  private:

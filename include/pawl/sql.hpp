@@ -3,8 +3,9 @@
 
 /// An application's own statement as data, which runs in the same transaction as a transition.
 ///
-///     pawl::Sql{.text = "INSERT INTO invoice(id, cents) VALUES(?1, ?2)", .rows = {{"i-1", 4200}}, .expect =
-///     1}
+///     pawl::Sql insert{.text = "INSERT INTO invoice(id, cents) VALUES(?1, ?2)",
+///                      .rows = {{"i-1", 4200}},
+///                      .expect = 1};
 ///
 /// Placeholders are ?1, ?2, … on every store. A statement runs once per row of parameters.
 

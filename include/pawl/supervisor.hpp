@@ -6,7 +6,9 @@
 ///     pawl::Supervisor supervisor(runtime, std::move(types));  // pawl/worker_types.hpp
 ///     pawl::Machines machines;
 ///     supervisor.add_machines(machines);
-///     auto engine = pawl::Engine::open(runtime, std::move(machines)).value();
+///     auto engine = pawl::Engine::open(runtime, std::move(machines),
+///                                      {.pools = {{std::string(supervisor.kPool), 8}}})
+///                       .value();
 ///     supervisor.attach(*engine).value();                      // continues with the stored tree
 ///
 ///     supervisor.apply({.children = {{.name = "pump", .worker_type = "pump",

@@ -17,7 +17,7 @@ namespace pawl {
 
 using Duration = std::chrono::microseconds;
 
-/// Wall-clock time, UTC. What is stored and shown.
+/// Wall-clock time, UTC, for storage and display.
 using Time = std::chrono::sys_time<Duration>;
 
 /// A point on the monotonic clock of one process; meaningless in another.

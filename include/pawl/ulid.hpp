@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// ULIDs: 128-bit ids whose order is the order of their making. 48 bits of milliseconds, then 80 of chance.
+/// ULIDs: 128-bit ids in the order of their creation. 48 bits of milliseconds, then 80 random bits.
 ///
 ///     pawl::UlidSource ids([&] { return runtime.random(); });
 ///     pawl::Ulid id = ids.next(runtime.now());
@@ -22,7 +22,7 @@
 
 namespace pawl {
 
-/// A value: 16 bytes, most significant first, so that byte order, text order and making order agree. The
+/// A value: 16 bytes, most significant first, so that byte order, text order and order of creation agree. The
 /// default is all zeros. Const use is safe concurrently.
 class Ulid {
  public:
@@ -38,7 +38,7 @@ class Ulid {
   /// 26 upper-case characters.
   std::string to_string() const;
 
-  /// When it was made, to the millisecond.
+  /// The time of creation, in milliseconds.
   Time time() const;
 
   constexpr const Bytes& bytes() const noexcept { return bytes_; }
@@ -48,8 +48,8 @@ class Ulid {
   Bytes bytes_{};
 };
 
-/// Makes ULIDs, each greater than the one before: within a millisecond, or when the clock went back, by
-/// counting up; when that runs over, by going on to the next millisecond. Times before 1970 count as 1970.
+/// Generates ULIDs, each greater than the one before: within a millisecond, or when the clock goes back, by
+/// incrementing; on overflow, with the next millisecond. Times before 1970 count as 1970.
 /// Not thread-safe: one source per thread or lane, or a lock around it.
 class UlidSource {
  public:

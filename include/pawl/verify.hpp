@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Checks a machine while it is compiled. The error names the rule, the state and the event.
+/// Verifies a machine at compile time. The error names the rule, the state and the event.
 ///
 ///     static_assert(pawl::verified<door>);
 ///     // error: … a_transition_leaves_a_terminal_state<Door::locked, "Push"> …
 ///
-/// Every way of using a machine (firing, defining, driving) verifies it too, so nothing unverified can run.
+/// Firing and defining a machine verify it, too, so that no unverified machine can run.
 
 #include <algorithm>
 #include <array>
@@ -206,7 +206,7 @@ consteval Offence<StateOf<M>> find_recovered_terminal() {
   return {};
 }
 
-/// The first stored name, present or former, that two states or two events share; empty where there is none.
+/// The first stored name, present or former, that two states or two events share; empty if there is none.
 template <const auto& M>
 consteval std::string_view find_shared_name() {
   Bounded<std::string_view, kEnumLimit + kMaxTexts> seen;
@@ -264,7 +264,7 @@ consteval bool verify() {
 
 }  // namespace detail
 
-/// True, or a compile error that names what is wrong.
+/// True, or a compile error that names the broken rule.
 template <const auto& M>
 inline constexpr bool verified = detail::verify<M>();
 

@@ -7,10 +7,10 @@
 namespace pawl {
 
 Error refusal(Verdict verdict, const Refused& refused) {
-  const auto who = refused.key.empty() ? std::string(refused.machine)
-                                       : fmt::format("{} \"{}\"", refused.machine, refused.key);
+  const auto subject = refused.key.empty() ? std::string(refused.machine)
+                                           : fmt::format("{} \"{}\"", refused.machine, refused.key);
   const auto legal = fmt::format("{}", fmt::join(refused.legal, ", "));
-  const auto is = fmt::format("{} is {}", who, refused.state);
+  const auto is = fmt::format("{} is {}", subject, refused.state);
   std::vector<Error::Field> fields{{"machine", std::string(refused.machine)},
                                    {"key", std::string(refused.key)},
                                    {"state", std::string(refused.state)},

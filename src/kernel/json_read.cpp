@@ -60,7 +60,7 @@ class Builder {
 
   /// The document's root, once all of it was read.
   Node take() { return stack_.front(); }
-  /// The path of a name that stands twice although it must not; empty where there is none.
+  /// The path of a forbidden duplicate name; empty if there is none.
   const std::string& repeated() const { return repeated_; }
 
   bool on_document_begin(json::error_code&) { return true; }
@@ -188,7 +188,7 @@ class Builder {
   };
 
   boost::container::small_vector<Node, 48> stack_;
-  boost::container::small_vector<Open, 8> open_;  // kept where names must be unique
+  boost::container::small_vector<Open, 8> open_;  // only if names must be unique
   std::string repeated_;
   std::vector<Node>& nodes_;
   char* end_;

@@ -14,7 +14,7 @@ Instant monotonic_now() { return std::chrono::floor<Duration>(std::chrono::stead
 }  // namespace
 
 void name_this_thread(const std::string& name) {
-  // Only an overlong name can fail, and a missing name harms nobody.
+  // Fails only for an overlong name; the name is for debugging only.
   (void)pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
 }
 
@@ -88,7 +88,7 @@ bool ThreadLane::cancel(TimerId timer) {
   return cancelled.has_value();
 }
 
-// Under the mutex: whoever posts the task that ends this lane must be out of here before the lane can go.
+// Under the mutex: a caller that posts the task which destroys this lane must return before that.
 void ThreadLane::wake() {
   if (!asleep_ || lent_) return;
   asleep_ = false;
@@ -129,7 +129,7 @@ void ThreadLane::run() {
     for (auto& task : batch) {
       if (stopping_.load(std::memory_order_relaxed)) break;
       task();
-      task = nullptr;  // what a task owns goes before the next one begins
+      task = nullptr;  // destroys what the task owns before the next one begins
     }
     batch.clear();
     lock.lock();

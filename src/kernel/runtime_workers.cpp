@@ -83,7 +83,7 @@ void OsThreadPool::run(std::size_t index) {
       running_[index] = entry.stop;
       lock.unlock();
       entry.job(entry.stop.get_token());
-    }  // what the job owns goes before its place is free
+    }  // destroys what the job owns before another job may take its place
     lock.lock();
     --busy_;
   }

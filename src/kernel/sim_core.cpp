@@ -206,7 +206,7 @@ bool Core::run_inline(SimLane& lane, Task& task) {
 
 void Core::run_job(SimJob& job) {
   const bool begins = !job.thread;
-  note("{} job {} {}", job.workers.label_, job.number, begins ? "begins" : "goes on");
+  note("{} job {} {}", job.workers.label_, job.number, begins ? "begins" : "continues");
   if (begins) begin(job);
   if (const auto error = resume(job)) std::rethrow_exception(error);
 }
@@ -244,7 +244,7 @@ void Core::park() {
   job.thread->park();
 }
 
-// A switch of threads costs more than all else in a step, so the job itself draws whether it goes on.
+// A switch of threads costs more than all else in a step, so the job itself draws whether it continues.
 void Core::let_others_go_first() {
   SimJob& job = *context_->job;
   job.parked = true;

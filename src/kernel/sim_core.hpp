@@ -2,7 +2,7 @@
 #pragma once
 
 // The inside of a simulation: processes with their lanes and workers, and the scheduler that picks among
-// them. Whoever has the baton owns all of this, so nothing here is locked.
+// them. Only the thread with the baton touches this, so there are no locks.
 
 #include <algorithm>
 #include <deque>

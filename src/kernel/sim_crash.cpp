@@ -23,7 +23,8 @@ bool Core::unwinding() const noexcept {
   return std::uncaught_exceptions() > (context_ != nullptr ? context_->exceptions : 0);
 }
 
-// For calls into a dead process: its own code must not go on; destructors and everybody else may not be hurt.
+// For calls into a dead process: its code must not continue, but destructors and other processes must not be
+// affected.
 bool Core::throw_or(const Node& node, bool default_value) const {
   if (context_ != nullptr && &context_->node == &node && !unwinding()) throw Crashed{};
   return default_value;
@@ -63,7 +64,7 @@ bool Core::wait_outside(Node& node, Gate& gate, std::optional<Instant> deadline)
       std::optional<Duration> horizon;
       if (deadline) horizon = node.reaches(*deadline);
       if (run(done, horizon)) break;
-      if (!horizon) stuck("deadlock: the test waits for a gate that nobody can open any more");
+      if (!horizon) stuck("deadlock: the test waits for a gate that nothing can open any more");
       advance(*horizon);
     }
   } catch (...) {
@@ -171,7 +172,7 @@ void Core::crash(Node& node, std::string_view where) {
 void Core::kill(Node& node) {
   node.dead = true;
   std::erase(live_, &node);
-  // Nothing is destroyed before all is taken: what a task owns may call back when it goes.
+  // Take everything before destroying anything: destructors of tasks may call back.
   std::vector<std::deque<Task>> tasks;
   std::vector<std::map<std::pair<Instant, TimerId>, Task>> timers;
   std::vector<std::deque<std::unique_ptr<SimJob>>> jobs;
@@ -185,7 +186,7 @@ void Core::kill(Node& node) {
 }
 
 void Core::unwind_jobs(Node& node) {
-  // What is unwound may destroy other workers, so the search begins anew each time.
+  // Unwinding may destroy other pools, so the search restarts each time.
   const auto next = [&]() -> SimJob* {
     for (const SimThreadPool* workers : node.workers) {
       if (SimJob* job = find_parked(workers->running_)) return job;

@@ -34,11 +34,11 @@ class JobThread {
   JobThread();
   ~JobThread();
 
-  /// Sets what the next `resume` begins.
+  /// Sets the work that the next `resume` starts.
   void assign(std::function<void()> work) { work_ = std::move(work); }
-  /// By whoever has the baton: lets this thread move until it parks or its work has ended.
+  /// Called with the baton: lets this thread run until it parks or its work has ended.
   void resume();
-  /// By the work itself: gives the baton back and waits for the next `resume`.
+  /// Called by the work: returns the baton and waits for the next `resume`.
   void park();
 
  private:

@@ -68,10 +68,10 @@ class Decider {
       if (stopping()) add(action::DecideAt{node_.barrier_at + context_.options.observe_timeout});
       return false;
     }
-    // Each way to rest begins to count anew.
+    // The beginning of stopping resets the count.
     const auto moves = stopping() && !node_.stopping ? 0 : node_.moves;
     if (moves > 2 * node_.type->states.size()) {
-      add(action::SetReason{"goes in circles: waits for the next observation"});
+      add(action::SetReason{"changes its state in circles; waits for the next observation"});
       return false;
     }
     return stopping() || is_fresh();
@@ -121,7 +121,7 @@ class Decider {
       const auto by = node_.restart_by.value_or(context_.now + context_.options.restart_within);
       if (!node_.restart_by) add(action::RestartBy{by});
       if (context_.now >= by) {
-        commit(worker_event::Restarted{fmt::format("{}; it did not come to rest in time", *data_.restart)});
+        commit(worker_event::Restarted{fmt::format("{}; it did not stop in time", *data_.restart)});
         return false;
       }
     }
@@ -135,12 +135,14 @@ class Decider {
     }
     if (waits_for_children()) {
       add(action::SetReason{fmt::format("waits for {} children to {}", node_.count_children(),
-                                        intent_ == Intent::remove ? "go" : "rest")});
+                                        intent_ == Intent::remove ? "be removed" : "stop")});
       return false;
     }
     if (node_.desired && node_.observed) return true;
-    // It cannot be asked how it stops, for example because this release cannot read its configuration.
-    if (intent_ == Intent::remove) commit(worker_event::Removed{.reason = "it cannot be asked how it stops"});
+    // For example, because this release cannot read its configuration.
+    if (intent_ == Intent::remove)
+      commit(worker_event::Removed{
+          .reason = "its stop path is unknown without a valid configuration and an observation"});
     return false;
   }
 
@@ -148,16 +150,16 @@ class Decider {
   void rest() {
     if (intent_ == Intent::remove) {
       if (waits_for_children()) {
-        add(action::SetReason{fmt::format("waits for {} children to go", node_.count_children())});
+        add(action::SetReason{fmt::format("waits for {} children to be removed", node_.count_children())});
       } else {
-        commit(worker_event::Removed{.reason = "it is not wanted any more"});
+        commit(worker_event::Removed{.reason = "it is no longer desired"});
       }
       return;
     }
     if (data_.restart) return commit(worker_event::Restarted{*data_.restart});
     commit_observation();
     if (context_.drain_until) {
-      add(action::SetReason{"rests: the program ends"});
+      add(action::SetReason{"stopped, because the program ends"});
     } else {
       add(action::SetReason{data_.mapped == Intent::park ? Reason("parked by its parent's state")
                                                          : Reason("parked")});

@@ -243,7 +243,7 @@ const std::vector<Case> kRunning{
      {"record exception"}},
     {"AWorkerThatGoesInCirclesWaits",
      [](Situation& s) { s.node.moves = 9; },
-     {"reason: goes in circles: waits for the next observation"}},
+     {"reason: changes its state in circles; waits for the next observation"}},
     {"AWorkerThatRemovesItselfIsRetired",
      [](Situation& s) { s.answers(remove()); },
      {"commit Removed by itself"}},
@@ -332,7 +332,7 @@ const std::vector<Case> kStopping{
        s.node.state = kDown;
        s.node.views.emplace_back();
      },
-     {"reason: waits for 1 children to go"}},
+     {"reason: waits for 1 children to be removed"}},
     {"AnUnwantedWorkerThatCannotBeAskedIsRemoved",
      [](Situation& s) {
        s.node.membership = Membership::unwanted;
@@ -370,13 +370,13 @@ const std::vector<Case> kStopping{
        s.data.restart = "by hand";
        s.node.restart_by = kNow;
      },
-     {"commit Restarted: by hand; it did not come to rest in time"}},
+     {"commit Restarted: by hand; it did not stop in time"}},
     {"ADrainWaitsForTheChildren",
      [](Situation& s) {
        s.context.drain_until = kNow + 1s;
        s.node.views.push_back({.phase = Phase::running});
      },
-     {"reason: waits for 1 children to rest"}},
+     {"reason: waits for 1 children to stop"}},
     {"ADrainDoesNotWaitForTheChildrenForEver",
      [](Situation& s) {
        s.context.drain_until = kNow;
@@ -389,7 +389,7 @@ const std::vector<Case> kStopping{
        s.context.drain_until = kNow + 1s;
        s.node.state = kDown;
      },
-     {"reason: rests: the program ends"}},
+     {"reason: stopped, because the program ends"}},
 };
 
 std::string name_of(const testing::TestParamInfo<Case>& info) { return info.param.name; }

@@ -339,10 +339,11 @@ TEST(Defects, D16_AStopPassesEveryGate) {
 TEST(Defects, D16_AStopPassesTheGateOfThoseThatGoInCircles) {
   LiftWorld world;
   world.supervisor().apply({.children = {lift("a", R"({"mode": "circles"})")}}).value();
-  ASSERT_TRUE(world.kit.wait_until([&] { return world.show("a").reason.starts_with("goes in circles"); }));
+  ASSERT_TRUE(world.kit.wait_until(
+      [&] { return world.show("a").reason.starts_with("changes its state in circles"); }));
   world.site("a").look_hangs = true;  // nobody will end its waiting
   world.kit.advance(1s);
-  ASSERT_TRUE(world.show("a").reason.starts_with("goes in circles"));
+  ASSERT_TRUE(world.show("a").reason.starts_with("changes its state in circles"));
   world.supervisor().park("a").value();
   EXPECT_TRUE(world.kit.wait_until([&] { return world.site("a").lowers > 0; }, 3s));
 }

@@ -114,7 +114,7 @@ TEST(Drain, IsNotRememberedByTheNextStart) {
   ASSERT_TRUE(world.comes_to("a", "Up"));
   world.supervisor().park("b").value();
   EXPECT_TRUE(world.supervisor().drain().clean);
-  EXPECT_EQ(world.show("a").reason, "rests: the program ends");
+  EXPECT_EQ(world.show("a").reason, "stopped, because the program ends");
   world.kit.restart();
   ASSERT_TRUE(world.comes_to("a", "Up"));
   EXPECT_EQ(world.kit.state("b"), "Down");
