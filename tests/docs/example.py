@@ -20,7 +20,8 @@ def check(source, program):
     if not expected:
         return "the source has no `// prints:` line; say what the example prints"
     with tempfile.TemporaryDirectory() as directory:
-        run = subprocess.run(program, capture_output=True, text=True, check=False, timeout=60, cwd=directory)
+        run = subprocess.run(program, capture_output=True, text=True, check=False, timeout=60, cwd=directory,
+                             stdin=subprocess.DEVNULL)
     if run.returncode != 0:
         return f"ended with status {run.returncode}\n{run.stdout}{run.stderr}"
     printed = run.stdout.splitlines()

@@ -9,6 +9,7 @@ import tempfile
 import unittest
 
 import example
+import getting_started
 import glossary
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "docs-sync"
@@ -121,6 +122,22 @@ class GlossaryTest(unittest.TestCase):
         rows = [f"| lane{number} | A queue. | [a](a.md) |" for number in range(10, 71)]
         self.assertEqual(self.problems(*rows), ["has 61 terms; the limit is 60"])
         self.assertEqual(self.problems(), ["has no terms"])
+
+
+class GettingStartedTest(unittest.TestCase):
+    def test_finds_programs_commands_and_outputs_in_order(self):
+        text = "# A\n\n<!-- from examples/start_a.cpp -->\n```cpp\nint a;\n```\n\n```sh\nls\n```\n\n```text\nb\n```\n"
+        self.assertEqual(getting_started.steps(text), [("cpp", "a", "int a;\n"), ("sh", None, "ls\n"), ("text", None, "b\n")])
+
+    def test_runs_only_the_installation_of_pawl_itself(self):
+        build = "cmake --build --preset release\ncmake --install build/release --prefix a\n"
+        self.assertEqual(getting_started.installation(build), "cmake --install build/release --prefix a")
+        self.assertIsNone(getting_started.installation("cmake --build build\n"))
+
+    def test_compares_line_by_line_with_gaps(self):
+        self.assertTrue(getting_started.same("a …  (c)\nd\n", "a b  (c)\nd\n"))
+        self.assertFalse(getting_started.same("a\n", "a\nb\n"))
+        self.assertFalse(getting_started.same("a …c\n", "a bd\n"))
 
 
 if __name__ == "__main__":
