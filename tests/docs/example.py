@@ -21,8 +21,8 @@ def check(source, program):
     if not expected:
         return "the source has no `// prints:` line; say what the example prints"
     with tempfile.TemporaryDirectory() as directory:
-        run, again = (subprocess.run(program, capture_output=True, text=True, check=False, timeout=60, cwd=directory)
-                      for _ in range(2))
+        run, again = (subprocess.run(program, capture_output=True, text=True, check=False, timeout=60, cwd=directory,
+                                     stdin=subprocess.DEVNULL) for _ in range(2))
     if run.returncode != 0:
         return f"ended with status {run.returncode}\n{run.stdout}{run.stderr}"
     if again.returncode != 0:

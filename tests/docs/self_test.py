@@ -9,6 +9,8 @@ import tempfile
 import unittest
 
 import example
+import getting_started
+import glossary
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "docs-sync"
 sys.dont_write_bytecode = True
@@ -101,6 +103,45 @@ class DocsSyncTest(unittest.TestCase):
         self.readme("```cpp\nold\n```")
         (self.root / "examples" / "one.cpp").unlink()
         self.assertEqual(docs_sync.main(self.root, check=True), 1)
+
+
+class GlossaryTest(unittest.TestCase):
+    def problems(self, *rows):
+        text = "# Glossary\n\n| term | meaning | home |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+        return list(glossary.problems(text, lambda path: path in {"docs/a.md", "include/pawl/a.hpp"}))
+
+    def test_accepts_sorted_terms_of_one_sentence_with_a_home(self):
+        self.assertEqual(self.problems("| claim | A request. | `include/pawl/a.hpp` |", "| lane | A queue. | [a](a.md) |"), [])
+
+    def test_reports_terms_out_of_order_and_terms_given_twice(self):
+        row = "| lane | A queue. | [a](a.md) |"
+        self.assertIn("stands after", self.problems(row, row.replace("lane", "claim"))[0])
+        self.assertIn("stands after", self.problems(row, row)[0])
+
+    def test_reports_a_meaning_of_two_sentences_and_an_absent_home(self):
+        self.assertIn("one sentence", self.problems("| lane | A queue. It runs. | [a](a.md) |")[0])
+        self.assertIn("docs/b.md", self.problems("| lane | A queue. | [b](b.md) |")[0])
+
+    def test_reports_too_many_terms_and_none(self):
+        rows = [f"| lane{number} | A queue. | [a](a.md) |" for number in range(10, 71)]
+        self.assertEqual(self.problems(*rows), ["has 61 terms; the limit is 60"])
+        self.assertEqual(self.problems(), ["has no terms"])
+
+
+class GettingStartedTest(unittest.TestCase):
+    def test_finds_programs_commands_and_outputs_in_order(self):
+        text = "# A\n\n<!-- from examples/start_a.cpp -->\n```cpp\nint a;\n```\n\n```sh\nls\n```\n\n```text\nb\n```\n"
+        self.assertEqual(getting_started.steps(text), [("cpp", "a", "int a;\n"), ("sh", None, "ls\n"), ("text", None, "b\n")])
+
+    def test_runs_only_the_installation_of_pawl_itself(self):
+        build = "cmake --build --preset release\ncmake --install build/release --prefix a\n"
+        self.assertEqual(getting_started.installation(build), "cmake --install build/release --prefix a")
+        self.assertIsNone(getting_started.installation("cmake --build build\n"))
+
+    def test_compares_line_by_line_with_gaps(self):
+        self.assertTrue(getting_started.same("a …  (c)\nd\n", "a b  (c)\nd\n"))
+        self.assertFalse(getting_started.same("a\n", "a\nb\n"))
+        self.assertFalse(getting_started.same("a …c\n", "a bd\n"))
 
 
 if __name__ == "__main__":
