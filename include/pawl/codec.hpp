@@ -10,12 +10,14 @@
 ///     pawl::decode<Order>(R"({"items":[{"qty":"x"}]})");   // $.items[0].qty: expected integer, got string
 ///
 /// Rules: an absent field keeps its default member initialiser; an absent `Required<T>` is an error; unknown
-/// fields are ignored; an empty optional is not written; null decodes to an empty optional. Enums go by name,
-/// times as RFC 3339 text, durations as text such as "1.5s". Aggregates may have up to 100 fields, but no
-/// base classes, C arrays, pointers or views. Other types: specialise `pawl::Codec<T>`.
+/// fields are ignored (`decode_strictly` refuses them); an empty optional is not written; null decodes to an
+/// empty optional. Enums go by name, times as RFC 3339 text, durations as text such as "1.5s". Aggregates may
+/// have up to 100 fields, but no base classes, C arrays, pointers or views. Other types: specialise
+/// `pawl::Codec<T>`.
 
 #include <concepts>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -53,12 +55,15 @@ struct Json {
 
 /// Why decoding failed and where; frames put their part of the path in front on the way out.
 struct DecodeFailure {
+  bool refuses_unknown_fields = false;  ///< set before decoding: a field that its struct lacks is an error
   Code code = Code::wrong_type;
   std::string path;
   std::string message;
 
   bool refuse(std::string_view expected, const JsonValue& got);
   bool refuse(Code why, std::string text);
+  /// Refuses the first field of the object `in` that is none of `known`, with the nearest of these.
+  bool check_fields(const JsonValue& in, std::span<const std::string_view> known);
   bool in_field(std::string_view name);
   bool in_element(std::size_t index);
   Error to_error() const;
@@ -93,6 +98,17 @@ Result<T> decode(std::string_view text, JsonLimits limits = {}) {
   PAWL_TRY(const auto document, JsonDocument::parse(text, limits));
   T value{};
   PAWL_CHECK(decode_into(document.root(), value));
+  return value;
+}
+
+/// The same for what people write, where a field that is spelled wrong must not be lost: a field that its
+/// struct lacks is an error, at any depth. Error: also `unknown_name`, with the nearest name that there is.
+template <class T>
+Result<T> decode_strictly(std::string_view text, JsonLimits limits = {}) {
+  PAWL_TRY(const auto document, JsonDocument::parse(text, limits));
+  T value{};
+  DecodeFailure why{.refuses_unknown_fields = true};
+  if (!Codec<T>::read(document.root(), value, why)) return fail(why.to_error());
   return value;
 }
 

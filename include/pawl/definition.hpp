@@ -52,6 +52,8 @@ class Definition {
     Result<Step> (*fire)(std::size_t state, Data data, const void* event, Effects* effects) = nullptr;
     Result<Step> (*fire_json)(std::size_t state, Data data, std::string_view payload,
                               Effects* effects) = nullptr;
+    /// Decodes strictly: for payloads that people write.
+    Result<void> (*check_payload)(std::string_view payload) = nullptr;
   };
   struct Transition {
     std::size_t from = 0;
@@ -75,6 +77,8 @@ class Definition {
   Readers readers = Readers::viewers;  ///< who sees data and payloads; see `Machine::confidential`
   /// Reads data of the newest schema and writes it back, with defaults filled in.
   Result<std::string> (*normalise)(std::string_view data) = nullptr;
+  /// Decodes strictly: for data that people write.
+  Result<void> (*check_data)(std::string_view data) = nullptr;
   std::vector<Result<std::string> (*)(std::string_view data)>
       upgrades;  ///< [0] from schema 1 to 2, and so on
 
@@ -140,6 +144,12 @@ Result<Definition::Step> fire_event(std::size_t state, Definition::Data before, 
   });
 }
 
+template <class T>
+Result<void> check_strictly(std::string_view text) {
+  PAWL_CHECK(decode_strictly<T>(text));
+  return {};
+}
+
 template <const auto& M, class E>
 Definition::Event define_event() {
   Definition::Event event;
@@ -156,6 +166,7 @@ Definition::Event define_event() {
     PAWL_TRY(const auto decoded, decode<E>(payload));
     return fire_event<M>(state, data, decoded, effects);
   };
+  event.check_payload = &check_strictly<E>;
   return event;
 }
 
@@ -215,6 +226,7 @@ Definition define() {
     PAWL_TRY(const auto data, decode<DataOf<M>>(text));
     return encode(data);
   };
+  made.check_data = &detail::check_strictly<DataOf<M>>;
   [&]<class... Us>(detail::List<Us...>) {
     (made.upgrades.push_back(&detail::UpgradeTypes<decltype(&Us::operator()), Us>::run), ...);
   }(typename MachineOf<M>::Upgrades{});

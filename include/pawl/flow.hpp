@@ -288,7 +288,7 @@ class FlowBuilder {
 
   Flow<Request, Response> end() && {
     made_.check_request = [](std::string_view text) -> Result<void> {
-      PAWL_CHECK(decode<Request>(text));
+      PAWL_CHECK(decode_strictly<Request>(text));
       return {};
     };
     made_.check_response = [](std::string_view text) -> Result<void> {

@@ -5,7 +5,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
-#include "server/names.hpp"
+#include "kernel/suggestion.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -68,7 +68,7 @@ std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv)
     const auto found = std::ranges::find(verbs, word, [](const CLI::App* verb) { return verb->get_name(); });
     if (found == verbs.end()) {
       return fmt::format("`{}` has no verb \"{}\"{}; `{} --help` lists them", path,
-                         printable(word.substr(0, 64)), server::suggestion(word, names_of(verbs)), path);
+                         printable(word.substr(0, 64)), suggestion(word, names_of(verbs)), path);
     }
     at = *found;
     path += " " + at->get_name();
@@ -97,7 +97,7 @@ std::string unknown_option(const CLI::App& app) {
     for (const auto& name : option->get_lnames()) known.push_back("--" + name);
   }
   return fmt::format("`{}` has no option {}{}; `{} --help` lists them", path, printable(word.substr(0, 64)),
-                     server::suggestion(word, known), path);
+                     suggestion(word, known), path);
 }
 
 void add_manual(CLI::App& app, int& status) {

@@ -13,10 +13,10 @@
 #include "cli/source.hpp"
 #include "kernel/engine/records.hpp"
 #include "kernel/engine/show.hpp"
+#include "kernel/suggestion.hpp"
 #include "pawl/codec.hpp"
 #include "pawl/http.hpp"
 #include "pawl/instance.hpp"
-#include "server/names.hpp"
 #include "server/render.hpp"
 #include "store/store.hpp"
 
@@ -176,7 +176,7 @@ Result<void> StoreSource::know_machine(const std::string& machine) {
   std::vector<std::string> known;
   for (const auto& [name, states] : all) known.push_back(name);
   return fail(Code::unknown_machine, fmt::format("the store holds no instance of a machine \"{}\"{}", machine,
-                                                 server::suggestion(machine, known)));
+                                                 suggestion(machine, known)));
 }
 
 Result<void> StoreSource::fill_data(Instance& instance) {

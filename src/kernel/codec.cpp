@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <span>
+#include <vector>
 
+#include "kernel/suggestion.hpp"
 #include "kernel/utf8.hpp"
 
 namespace pawl {
@@ -29,6 +32,17 @@ bool DecodeFailure::in_field(std::string_view name) {
 bool DecodeFailure::in_element(std::size_t index) {
   path = fmt::format("[{}]{}", index, path);
   return false;
+}
+
+bool DecodeFailure::check_fields(const JsonValue& in, std::span<const std::string_view> known) {
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const auto name = in.key_at(i);
+    if (std::ranges::find(known, name) != known.end()) continue;
+    const std::vector<std::string> names(known.begin(), known.end());
+    refuse(Code::unknown_name, fmt::format("there is no such field{}", suggestion(name, names)));
+    return in_field(name.substr(0, 64));
+  }
+  return true;
 }
 
 Error DecodeFailure::to_error() const {

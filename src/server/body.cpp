@@ -9,7 +9,7 @@
 #include <system_error>
 #include <vector>
 
-#include "server/names.hpp"
+#include "kernel/suggestion.hpp"
 
 namespace pawl::server {
 namespace {

@@ -12,7 +12,7 @@
 #include <limits>
 #include <utility>
 
-#include "server/names.hpp"
+#include "kernel/suggestion.hpp"
 
 namespace pawl::server {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "server/names.hpp"
+#include "kernel/suggestion.hpp"
 
 namespace pawl::server {
 

@@ -9,7 +9,7 @@
 #include <exception>
 #include <utility>
 
-#include "server/names.hpp"
+#include "kernel/suggestion.hpp"
 #include "server/origin.hpp"
 #include "server/problem.hpp"
 

@@ -135,32 +135,53 @@ Result<void> check_free(const Engine& engine, const http::Request& request) {
               {{"use", definition->steered_by}});
 }
 
-Result<Transaction> creation(const http::Request& request) {
+/// People write this: a field that is spelled wrong must not be lost. The engine reads leniently, as it reads
+/// what older releases stored; it also refuses machines and events that do not exist.
+Result<void> check_fields(const Engine& engine, const Operation& operation) {
+  const auto* definition = engine.definition(operation.machine);
+  if (definition == nullptr) return {};
+  auto check = definition->check_data;
+  auto what = fmt::format("the data of a {}", definition->name);
+  if (operation.kind == Operation::Kind::send) {
+    const auto event = definition->find_event(operation.event);
+    if (!event) return {};
+    check = definition->events[*event].check_payload;
+    what = fmt::format("the payload of {}", definition->events[*event].name);
+  }
+  if (check == nullptr) return {};
+  if (auto checked = check(operation.json); !checked) return fail(std::move(checked).error().while_(what));
+  return {};
+}
+
+Result<Transaction> creation(const Engine& engine, const http::Request& request) {
   PAWL_TRY(const auto body, Body::parse(request, {"key", "data", "partition"}));
   Operation operation{.kind = Operation::Kind::create, .machine = request.parameter("machine"), .key = {}};
   PAWL_TRY(operation.key, body.text("key"));
   PAWL_TRY(operation.partition, body.text_or("partition", ""));
   PAWL_TRY(operation.json, body.object("data"));
+  PAWL_CHECK(check_fields(engine, operation));
   PAWL_TRY(auto id, request_id(request));
   return Transaction{}.operation(std::move(operation)).request_id(std::move(id));
 }
 
-Result<Transaction> sending(const http::Request& request) {
+Result<Transaction> sending(const Engine& engine, const http::Request& request) {
   PAWL_TRY(const auto body, Body::parse(request, {"event", "payload", "expected_version"}));
   Operation operation{.kind = Operation::Kind::send,
                       .machine = request.parameter("machine"),
                       .key = request.parameter("key")};
   PAWL_TRY(operation.event, body.text("event"));
   PAWL_TRY(operation.json, body.object("payload"));
+  PAWL_CHECK(check_fields(engine, operation));
   PAWL_TRY(operation.expected_version, body.integer("expected_version"));
   PAWL_TRY(auto id, request_id(request));
   return Transaction{}.operation(std::move(operation)).request_id(std::move(id));
 }
 
-http::AsyncHandler committing(Engine& engine, Result<Transaction> (*make)(const http::Request&), int status) {
+http::AsyncHandler committing(Engine& engine,
+                              Result<Transaction> (*make)(const Engine&, const http::Request&), int status) {
   return [&engine, make, status](const http::Request& request, http::Reply reply) {
     if (auto free = check_free(engine, request); !free) return reply(fail(std::move(free).error()));
-    auto transaction = make(request);
+    auto transaction = make(engine, request);
     if (!transaction) return reply(fail(std::move(transaction).error()));
     commit(engine, request.role, *std::move(transaction), status, std::move(reply));
   };

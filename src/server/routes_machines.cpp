@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "server/names.hpp"
+#include "kernel/suggestion.hpp"
 #include "server/render.hpp"
 #include "server/routes.hpp"
 

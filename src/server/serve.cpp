@@ -16,12 +16,12 @@
 #include <filesystem>
 #include <utility>
 
+#include "kernel/suggestion.hpp"
 #include "pawl/auth.hpp"
 #include "pawl/flows.hpp"
 #include "pawl/server.hpp"
 #include "server/lapse.hpp"
 #include "server/listen.hpp"
-#include "server/names.hpp"
 
 namespace pawl::server {
 namespace {

@@ -65,6 +65,21 @@ TEST(Codec, UnknownFieldsAreIgnored) {
   EXPECT_EQ(decode<Order>(R"({"later": {"x": [1]}})").value(), Order{});
 }
 
+TEST(StrictCodec, AFieldThatTheStructLacksIsRefusedWithTheNearestNameAtAnyDepth) {
+  const auto error_of = [](std::string_view text) {
+    const auto result = pawl::decode_strictly<Order>(text);
+    return result ? "decoded" : result.error().message();
+  };
+  EXPECT_EQ(error_of(R"({"id":"o-1","items":[{"name":"nut","qty":3}],"prices":{"any name":1}})"), "decoded");
+  EXPECT_EQ(error_of(R"({"colours":"red"})"), "$.colours: there is no such field (did you mean \"colour\"?)");
+  EXPECT_EQ(error_of(R"({"items":[{"qty":1},{"qty":1,"nane":""}]})"),
+            "$.items[1].nane: there is no such field (did you mean \"name\"?)");
+  EXPECT_EQ(error_of(R"({"utterly different":1})"), "$.utterly different: there is no such field");
+  EXPECT_EQ(pawl::decode_strictly<Order>(R"({"later":1})").error().code(), Code::unknown_name);
+  EXPECT_EQ(pawl::decode_strictly<Order>(R"({"later":1})").error().field("path"), "$.later");
+  EXPECT_EQ(error_of(R"({"items":[{"name":"nut"}]})"), "$.items[0].qty: is required");
+}
+
 TEST(Codec, NullIsAnEmptyOptional) {
   EXPECT_EQ(decode<Order>(R"({"note": null})").value().note, std::nullopt);
 }

@@ -87,6 +87,10 @@ TEST(Api, RefusedEventsSayWhyAndChangeNothing) {
   world.expect_problem(send(R"({"event":"Push","expected_version":"1"})"), 400, "wrong_type");
   world.expect_problem(send(R"({"payload":{}})"), 400, "missing_field");
   world.expect_problem(send(R"({"event":"Push","expected":1})"), 400, "unknown_name");
+  const auto misspelled = send(R"({"event":"Push","payload":{"forse":2}})");
+  world.expect_problem(misspelled, 400, "unknown_name");
+  EXPECT_EQ(member(misspelled.body, "detail"),
+            R"_("the payload of Push: $.forse: there is no such field (did you mean \"force\"?)")_");
   world.expect_problem(send(R"(["Push"])"), 400, "wrong_type");
   world.expect_problem(send(R"({"event":)"), 400, "malformed_json");
   world.expect_problem(send(std::string(100, '[') + std::string(100, ']')), 400, "too_deep");
@@ -101,6 +105,15 @@ TEST(Api, RefusedEventsSayWhyAndChangeNothing) {
                        415, "unsupported_media_type");
   world.expect_problem(world.call("POST", "/v1/instances/door/front/events"), 415, "unsupported_media_type");
   EXPECT_EQ(world.last_seq(), before);
+}
+
+TEST(Api, AFieldThatTheDataLacksIsRefusedWithTheNearestName) {
+  World world;
+  const auto refused = world.call("POST", "/v1/instances/door", R"({"key":"front","data":{"openend":3}})");
+  world.expect_problem(refused, 400, "unknown_name");
+  EXPECT_EQ(member(refused.body, "detail"),
+            R"_("the data of a door: $.openend: there is no such field (did you mean \"opened\"?)")_");
+  EXPECT_EQ(world.last_seq(), 0);
 }
 
 TEST(Api, ARepeatWithTheSameIdempotencyKeyIsAnsweredAsTheFirst) {

@@ -90,6 +90,13 @@ TEST_F(FlowRoutes, AStartAnswersWithTheRunAndWhereItIs) {
   EXPECT_EQ(world_.call("GET", answer.header("Location")).status, 200);
 }
 
+TEST_F(FlowRoutes, AFieldThatTheRequestLacksIsRefusedWithTheNearestName) {
+  const auto refused = post(kRuns, R"({"id":"a","request":{"gram":70}})");
+  world_.expect_problem(refused, 400, "unknown_name");
+  EXPECT_THAT(refused.body, HasSubstr(R"($.gram: there is no such field (did you mean \"grams\"?))"));
+  EXPECT_EQ(world_.last_seq(), 0);
+}
+
 TEST_F(FlowRoutes, AStartWithoutAnIdTakesTheRunsUlid) {
   const auto answer = post(kRuns);
   EXPECT_EQ(answer.status, 201) << answer.body;

@@ -116,6 +116,7 @@ struct Codec {
 
   static bool read(JsonValue in, T& out, DecodeFailure& why) {
     if (in.kind() != JsonKind::object) return why.refuse("object", in);
+    if (why.refuses_unknown_fields && !why.check_fields(in, detail::field_names<T>)) return false;
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return (read_field(in, I, boost::pfr::get<I>(out), why) && ...);
     }(std::make_index_sequence<boost::pfr::tuple_size_v<T>>{});

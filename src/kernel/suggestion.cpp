@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/names.hpp"
+#include "kernel/suggestion.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-namespace pawl::server {
+namespace pawl {
 namespace {
 
 /// How many letters must be changed, added or removed.
@@ -40,4 +40,4 @@ std::string suggestion(std::string_view given, const std::vector<std::string>& k
   return best == nullptr ? std::string() : fmt::format(" (did you mean \"{}\"?)", *best);
 }
 
-}  // namespace pawl::server
+}  // namespace pawl
