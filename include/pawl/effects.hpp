@@ -125,6 +125,7 @@ class Effects {
   /// Sends an event to another instance, of any partition, exactly once; it may be refused there.
   template <const auto& M, class E>
   void send(std::string key, const E& event) {
+    static_assert(detail::knows_event<M, E>, "no transition of this machine takes an event of this type");
     if (auto payload = encoded(event)) {
       effects_.emplace_back(effect::Message{std::string(M.traits.name), std::move(key),
                                             std::string(event_name<M, E>()), *std::move(payload)});

@@ -209,10 +209,6 @@ constexpr Verdict run_source(StateOf<M>& state, DataOf<M>& data, const E& event,
 }
 
 template <const auto& M, class E>
-inline constexpr bool knows_event =
-    []<class... Es>(List<Es...>) { return (std::is_same_v<E, Es> || ...); }(typename MachineOf<M>::Events{});
-
-template <const auto& M, class E>
 inline constexpr bool event_wants_effects = []<class... Rs>(List<Rs...>) {
   return ((std::is_same_v<typename Rs::Event, E> && wants_effects<typename Rs::Update, DataOf<M>, E>) || ...);
 }(typename MachineOf<M>::Rows{});

@@ -370,6 +370,14 @@ constexpr std::string_view state_name(StateOf<M> state) {
   return enum_name(state);
 }
 
+namespace detail {
+
+template <const auto& M, class E>
+inline constexpr bool knows_event =
+    []<class... Es>(List<Es...>) { return (std::is_same_v<E, Es> || ...); }(typename MachineOf<M>::Events{});
+
+}  // namespace detail
+
 /// The stored name of an event.
 template <const auto& M, class E>
 constexpr std::string_view event_name() {

@@ -77,6 +77,7 @@ class Transaction {
   /// Begins an instance with this data and sends it its first event, in one entry of the log.
   template <const auto& M, class E>
   Transaction&& begin(std::string key, DataOf<M> data, E event, CreateOptions options = {}) && {
+    static_assert(detail::knows_event<M, E>, "no transition of this machine takes an event of this type");
     auto payload = keep(encode(event));
     if (!payload) return std::move(*this);
     const auto before = operations_.size();
@@ -93,6 +94,7 @@ class Transaction {
   template <const auto& M, class E>
   // NOLINTNEXTLINE(performance-unnecessary-value-param): it is moved from
   Transaction&& send(std::string key, E event, SendOptions options = {}) && {
+    static_assert(detail::knows_event<M, E>, "no transition of this machine takes an event of this type");
     if (auto json = keep(encode(event))) {
       add({.kind = Operation::Kind::send,
            .machine = name_of<M>(std::move(options.machine)),
