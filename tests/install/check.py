@@ -4,6 +4,7 @@
 import argparse
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -47,6 +48,12 @@ def main():
     [description] = prefix.glob("lib*/**/pkgconfig")
     libraries = description.parent
 
+    # What the page tells users to write is what the consumer writes.
+    page = (CONSUMER.parents[2] / "docs" / "server.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^find_package\(pawl.*\)$", page, re.MULTILINE)
+    if not lines or not set(lines) <= set((CONSUMER / "CMakeLists.txt").read_text(encoding="utf-8").splitlines()):
+        sys.exit(f"docs/server.md says {lines}, which the consumer does not use")
+
     build = scratch / "by-cmake"
     run("cmake", "-S", CONSUMER, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}",
         f"-DCMAKE_CXX_COMPILER={options.compiler}", f"-DCMAKE_CXX_FLAGS={options.flags}")
@@ -57,7 +64,7 @@ def main():
     environment = {**os.environ, "PKG_CONFIG_PATH": str(description)}
     flags = shlex.split(run("pkg-config", "--cflags", "--libs", "pawl", env=environment))
     program = scratch / "by-pkg-config"
-    run(options.compiler, "-std=c++23", *shlex.split(options.flags), CONSUMER / "main.cpp", "-o", program, *flags)
+    run(options.compiler, *shlex.split(options.flags), CONSUMER / "main.cpp", "-o", program, *flags)
     expect(program, libraries)
 
     command = prefix / "bin" / "pawl"
