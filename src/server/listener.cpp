@@ -6,7 +6,6 @@
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/write.hpp>
 #include <condition_variable>
 #include <mutex>
@@ -14,36 +13,12 @@
 #include <vector>
 
 #include "server/session.hpp"
+#include "server/tls.hpp"
 
 namespace pawl::server {
 namespace {
 
 using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, Executor>;
-using Tls = std::shared_ptr<asio::ssl::context>;
-
-/// Of TLS 1.2: whoever steals the key later cannot read what was recorded before.
-constexpr const char* kForwardSecret = "ECDHE+AESGCM:ECDHE+CHACHA20";
-
-Result<Tls> load_certificate(const std::string& certificate, const std::string& key) {
-  auto made = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_server);
-  Failure failure;
-  made->set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_tlsv1 |
-                        asio::ssl::context::no_tlsv1_1 | asio::ssl::context::single_dh_use,
-                    failure);
-  SSL_CTX_set_cipher_list(made->native_handle(), kForwardSecret);
-  if (!failure) made->use_certificate_chain_file(certificate, failure);
-  if (failure) {
-    return fail(Code::invalid_argument,
-                fmt::format("the certificate {} cannot be used: {}", certificate, failure.message()));
-  }
-  made->use_private_key_file(key, asio::ssl::context::pem, failure);
-  if (failure) {
-    return fail(Code::invalid_argument,
-                fmt::format("the key {} cannot be used with the certificate: {}", key, failure.message()));
-  }
-  return made;
-}
-
 void warn_of_open_key(const std::string& key, const Logger& log) {
   struct stat found{};
   if (::stat(key.c_str(), &found) != 0 || (found.st_mode & (S_IRWXG | S_IRWXO)) == 0) return;
