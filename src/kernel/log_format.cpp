@@ -6,7 +6,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "kernel/utf8.hpp"
+#include "kernel/code_point.hpp"
 #include "pawl/log.hpp"
 
 namespace pawl {
@@ -17,22 +17,6 @@ constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 constexpr std::size_t kMessageColumns = 32;
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
-
-struct CodePoint {
-  char32_t value = 0;
-  std::size_t size = 0;  ///< 0: not valid UTF-8 here
-};
-
-/// The code point at the beginning of a non-empty text.
-CodePoint decode(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text[0]);
-  if (first < 0x80) return {first, 1};
-  const std::size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (text.size() < size || !is_utf8(text.substr(0, size))) return {};
-  char32_t value = first & (0x7FU >> size);
-  for (const char c : text.substr(1, size - 1)) value = value << 6U | (static_cast<unsigned char>(c) & 0x3FU);
-  return {value, size};
-}
 
 /// What could break the line, drive a terminal, or turn the reading direction.
 bool must_escape(char32_t c) {
@@ -59,7 +43,7 @@ void append_escape(std::string& out, char32_t c) {
 /// Valid UTF-8 on one line; the escapes are those of JSON. `quoted` escapes what ends a JSON string, too.
 void append_clean(std::string& out, std::string_view text, bool quoted) {
   while (!text.empty()) {
-    const CodePoint c = decode(text);
+    const CodePoint c = first_code_point(text);
     if (c.size == 0) {
       out += kReplacement;
     } else if (must_escape(c.value)) {

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "kernel/utf8.hpp"
+#include "kernel/code_point.hpp"
 #include "pawl/auth.hpp"
 #include "server/secrets.hpp"
 
@@ -23,16 +23,17 @@ Result<UserData> active_user(const Engine& engine, std::string_view name) {
 }
 
 Result<void> check_name(std::string_view name) {
-  bool is_plain = is_utf8(name);
-  for (std::size_t i = 0; is_plain && i < name.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(name[i]);
-    // U+0080 to U+009F are control characters, too.
-    const bool is_upper_control = byte == 0xC2 && static_cast<unsigned char>(name[i + 1]) < 0xA0;
-    is_plain = byte >= 0x20 && byte != 0x7F && !is_upper_control;
+  bool is_plain = !name.empty() && name.size() <= kMostName;
+  for (auto rest = name; is_plain && !rest.empty();) {
+    const auto [value, size] = first_code_point(rest);
+    const bool is_control = value < 0x20 || (value >= 0x7F && value < 0xA0);
+    is_plain = size > 0 && !is_control && !is_format_character(value);
+    rest.remove_prefix(size);
   }
-  if (is_plain && !name.empty() && name.size() <= kMostName) return {};
-  return fail(Code::invalid_argument,
-              fmt::format("a name has 1 to {} bytes of UTF-8 without control characters", kMostName));
+  if (is_plain) return {};
+  return fail(
+      Code::invalid_argument,
+      fmt::format("a name has 1 to {} bytes of UTF-8 without control and format characters", kMostName));
 }
 
 Result<void> check_other_administrator(const Engine& engine, std::string_view name) {
