@@ -219,7 +219,8 @@ std::vector<Key> make_keys() {
   std::vector<Key> keys{
       text_key("listen", "127.0.0.1:7420", "address and port; [::1]:7420 for IPv6",
                [](Config& config) -> auto& { return config.server.listen; }),
-      flag_key("allow_insecure", false, "listen beyond loopback without auth and TLS",
+      flag_key("allow_insecure", false,
+               "listen beyond loopback without auth and TLS; without auth any web page can then change data",
                [](Config& config) -> auto& { return config.server.allow_insecure; }),
       flag_key("allow_programs_without_auth", false,
                "with auth.enabled: false, let everybody who reaches the server run programs on this machine",

@@ -272,6 +272,12 @@ void Server::Body::guard() {
 
 Result<std::unique_ptr<Server>> Server::start(Runtime& runtime, Engine& engine, ServerOptions options) {
   PAWL_TRY(const auto address, server::check_listening(options, options.auth != nullptr));
+  if (options.auth == nullptr && options.allow_insecure) {
+    options.log.warn(
+        "any web page can change what this server holds: there is no auth, and with allow_insecure "
+        "a page reaches it by a host name of its own (DNS rebinding)",
+        {{"hint", "auth.enabled: true"}});
+  }
   auto body = std::make_unique<Body>(runtime, engine, std::move(options));
   PAWL_CHECK(body->add_routes());
   body->guard();

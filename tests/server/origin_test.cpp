@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <mutex>
+#include <string>
+#include <vector>
+
 #include "tests/server/auth_world.hpp"
 #include "workers/system.hpp"
 
@@ -56,6 +60,22 @@ TEST(WithoutAuth, ANameThatOnlyBeginsLikeOneOfThisMachineIsRefused) {
     SCOPED_TRACE(host);
     world.expect_problem(ask(world, fmt::format("Host: {}\r\n", host)), 403, "forbidden");
   }
+}
+
+TEST(WithoutAuth, AServerThatAnswersToAnyNameWarnsAtItsStartThatWebPagesReachIt) {
+  std::mutex mutex;
+  std::vector<std::string> warnings;
+  const auto sink = std::make_shared<CallbackSink>([&](const LogRecord& record) {
+    const std::lock_guard lock(mutex);
+    if (record.level == LogLevel::warn) warnings.emplace_back(record.message);
+  });
+  ServerOptions options;
+  options.log = Logger(sink, [] { return Time{}; }, LogLevel::info);
+  { const World world(options); }
+  EXPECT_THAT(warnings, testing::IsEmpty());
+  options.allow_insecure = true;
+  { const World world(options); }
+  EXPECT_THAT(warnings, testing::ElementsAre(HasSubstr("DNS rebinding")));
 }
 
 TEST(Host, ARequestWithNoneOrSeveralIsRefused) {
