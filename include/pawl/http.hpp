@@ -64,6 +64,7 @@ struct Request {
   Pairs parameters{};        ///< decoded: those of the path, then those of the query; filled by the router
   std::string user{};        ///< who asks; filled by the router
   Role role = Role::anyone;  ///< what they may do; filled by the router
+  std::string identity{};    ///< what limits per user count: tokens may share a name; empty: as `user`
   std::weak_ptr<server::Place> connection{};  ///< the server's count of the connection that it came over
 
   /// The first header of that name, whatever its case; empty where there is none.

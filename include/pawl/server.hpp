@@ -41,6 +41,9 @@ struct HttpLimits {
   Duration idle_timeout = std::chrono::seconds(75);    ///< between two requests of a connection
   Duration header_timeout = std::chrono::seconds(10);  ///< from the first byte to the end of the header
   Duration body_timeout = std::chrono::seconds(30);
+  /// On one of the reserved connections: until a whole request is there, TLS included. It is short, because
+  /// nobody knows yet whether an operator sends it.
+  Duration reserved_timeout = std::chrono::seconds(2);
   Duration write_timeout = std::chrono::seconds(30);  ///< for an answer, or a piece of a stream
   std::size_t streams = 2000;                         ///< live event streams at the same time
   std::size_t streams_per_address = 500;

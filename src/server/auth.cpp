@@ -143,6 +143,7 @@ Result<void> AuthSystem::authenticate(http::Request& request, const http::Route&
 
 Result<void> AuthSystem::authenticate_again(http::Request& request, const http::Route& route) {
   request.user = "anonymous";
+  request.identity.clear();
   request.role = http::Role::anyone;
   const auto authorization = request.header("Authorization");
   const auto cookie = cookie_of(request);
@@ -178,6 +179,7 @@ Result<void> AuthSystem::by_token(http::Request& request, std::string_view given
   if (found->data.expires && *found->data.expires <= runtime_->now()) return fail(unknown);
   PAWL_TRY(request.role, http::parse_role(found->data.role));
   request.user = "token:" + found->data.name;
+  request.identity = "token:" + found->key;
   return {};
 }
 

@@ -46,7 +46,7 @@ std::string counted_address(asio::ip::address address) {
 /// How often deadlines are looked at: a quarter of the shortest one, within reason.
 std::chrono::milliseconds tick_of(const HttpLimits& limits) {
   const auto shortest = std::min({limits.idle_timeout, limits.header_timeout, limits.body_timeout,
-                                  limits.write_timeout, limits.heartbeat});
+                                  limits.reserved_timeout, limits.write_timeout, limits.heartbeat});
   return std::clamp(std::chrono::duration_cast<std::chrono::milliseconds>(shortest / 4),
                     std::chrono::milliseconds(5), std::chrono::milliseconds(250));
 }

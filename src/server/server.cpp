@@ -87,9 +87,10 @@ struct Server::Body {
   Result<void> add_routes();
   void guard();
   Result<void> assign_connection(const http::Request& request);
-  /// Whom this counts for.
-  std::string user_of(const http::Request& request) const {
-    return options.auth == nullptr ? std::string() : request.user;
+  /// What limits per user count this for. Without auth there are no users.
+  std::string identity_of(const http::Request& request) const {
+    if (options.auth == nullptr) return {};
+    return request.identity.empty() ? request.user : request.identity;
   }
   Result<std::shared_ptr<http::Stream>> admit_stream(std::shared_ptr<http::Stream> stream,
                                                      std::shared_ptr<const http::Request> request,
@@ -210,7 +211,7 @@ Result<void> Server::Body::add_routes() {
 Result<void> Server::Body::assign_connection(const http::Request& request) {
   const auto connection = request.connection.lock();
   if (!connection || request.role == http::Role::anyone) return {};
-  return connections->assign(*connection, user_of(request), request.role >= http::Role::operator_);
+  return connections->assign(*connection, identity_of(request), request.role >= http::Role::operator_);
 }
 
 Result<std::shared_ptr<http::Stream>> Server::Body::admit_stream(std::shared_ptr<http::Stream> stream,
@@ -219,7 +220,7 @@ Result<std::shared_ptr<http::Stream>> Server::Body::admit_stream(std::shared_ptr
   if (const auto connection = request->connection.lock()) {
     auto place = streams->take(connection->address());
     const auto assigned =
-        place ? streams->assign(**place, user_of(*request), request->role >= http::Role::operator_)
+        place ? streams->assign(**place, identity_of(*request), request->role >= http::Role::operator_)
               : fail(place.error());
     if (!assigned) {
       stream->close();

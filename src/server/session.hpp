@@ -179,7 +179,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
   static Awaitable<void> run(std::shared_ptr<Session> self) {
     Failure failure;
     if constexpr (kTls) {
-      self->arm(self->shared_->limits.header_timeout);
+      self->arm_reading(self->shared_->limits.header_timeout);
       co_await self->stream_.async_handshake(asio::ssl::stream_base::server,
                                              asio::redirect_error(kAwait, failure));
       if (failure) co_return;
@@ -240,6 +240,11 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     timed_out_ = false;
     deadline_ = std::chrono::steady_clock::now() + time;
   }
+  /// The same for a request; on one of the last connections all of it has one short time.
+  void arm_reading(Duration time) {
+    arm(time);
+    if (place_->on_probation()) deadline_ = reserved_until_;
+  }
   void disarm() { deadline_ = TimePoint::max(); }
 
   using Parser = beast::http::request_parser<beast::http::string_body>;
@@ -271,11 +276,11 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
   Awaitable<Failure> read_request(Parser& parser) {
     Failure failure;
     bool has_header = false;
-    arm(shared_->limits.header_timeout);
+    arm_reading(shared_->limits.header_timeout);
     while (!failure && !parse(parser, failure) && !failure) {
       if (parser.is_header_done() && !has_header) {
         has_header = true;
-        arm(shared_->limits.body_timeout);
+        arm_reading(shared_->limits.body_timeout);
         if (beast::iequals(parser.get()[beast::http::field::expect], "100-continue")) {
           co_await asio::async_write(stream_, asio::buffer(kContinue), asio::redirect_error(kAwait, failure));
           if (failure) co_return failure;
@@ -290,8 +295,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
   Awaitable<bool> one_request() {
     if (buffer_.size() == 0) {
       idle_ = true;
-      // One of the last places is not for waiting.
-      arm(place_->on_probation() ? shared_->limits.header_timeout : shared_->limits.idle_timeout);
+      arm_reading(shared_->limits.idle_timeout);
       const auto gone = co_await receive(kHeaderPiece);
       idle_ = false;
       if (gone) co_return false;
@@ -492,6 +496,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
   Stream stream_;
   TimePoint deadline_ = TimePoint::max();   // of what is read or written
   TimePoint heartbeat_ = TimePoint::max();  // of a stream that is silent
+  const TimePoint reserved_until_ = std::chrono::steady_clock::now() + shared_->limits.reserved_timeout;
   bool timed_out_ = false;
   bool idle_ = false;
   bool keep_alive_ = true;

@@ -171,6 +171,44 @@ TEST_F(FewPlaces, OnTheLastOnesAnOperatorCanLogIn) {
   EXPECT_EQ(world_.call("GET", "/v1/machines", {}, browser.headers()).status, 200);
 }
 
+TEST(Connections, OneOfTheReservedIsClosedSoonWhereNoWholeRequestComes) {
+  ServerOptions options;
+  options.limits.connections = 4;
+  options.limits.connections_reserved = 1;
+  options.limits.idle_timeout = options.limits.header_timeout = options.limits.body_timeout =
+      std::chrono::hours(1);
+  options.limits.reserved_timeout = std::chrono::milliseconds(50);
+  World world(std::move(options));
+  std::vector<std::unique_ptr<Client>> flood;
+  for (int i = 0; i < 3; ++i) {
+    flood.push_back(std::make_unique<Client>(world.server->port()));
+    EXPECT_EQ(flood.back()->call("GET", "/healthz").status, 200);
+  }
+  for (const std::string_view part : {"", "GET /v1",
+                                      "POST /v1/login HTTP/1.1\r\nHost: localhost\r\n"
+                                      "Content-Type: application/json\r\n"
+                                      "Content-Length: 100\r\n\r\n{"}) {
+    SCOPED_TRACE(part);
+    Client slow(world.server->port());
+    slow.send(part);
+    if (!part.empty()) world.expect_problem(slow.read(), 408, "slow_request");
+    EXPECT_TRUE(slow.at_end());
+  }
+  EXPECT_EQ(flood.front()->call("GET", "/healthz").status, 200) << "the others stay";
+}
+
+TEST_F(FewPlaces, TokensOfTheSameNameAreCountedEachForItself) {
+  const auto by = admin();
+  const auto one = bearer(token(by, "viewer"));
+  const auto other = bearer(token(by, "viewer"));
+  wait_until_none_is_open(token(by, "admin"));
+  Reader first(world_, "", one);
+  Reader second(world_, "", one);
+  world_.expect_problem(world_.call("GET", "/v1/events", {}, one), 429, "rate_limited");
+  Reader third(world_, "", other);
+  EXPECT_THAT(third.head, HasSubstr("200 OK"));
+}
+
 TEST_F(FewPlaces, OneUserDoesNotTakeAllStreams) {
   const auto by = admin();
   const auto viewer = bearer(token(by, "viewer"));
