@@ -142,10 +142,11 @@ struct World {
     machines.add<door>();
     hello.add_flows(flows);
     flows.add_machines(machines);
-    engine = Engine::open(
-                 runtime, machines,
-                 {.store = "sqlite:pawl.db", .vfs = disk.vfs_name(), .work_threads = 1, .pools = {{"uplink", 2}}})
-                 .value();
+    engine =
+        Engine::open(
+            runtime, machines,
+            {.store = "sqlite:pawl.db", .vfs = disk.vfs_name(), .work_threads = 1, .pools = {{"uplink", 2}}})
+            .value();
     auth->start(runtime, *engine).value();
     engine->create<door>("front").value();
     flows.attach(*engine).value();
@@ -219,7 +220,7 @@ std::string exchange(World& world, std::string_view sent) {
     reply(world.handle(std::move(request)));
   };
   const auto loop = std::make_shared<Loop>();
-  const auto places = std::make_shared<Places>("connections", ConnectionLimits{});
+  const auto quota = std::make_shared<Quota>("connections", QuotaLimits{});
   std::array<int, 2> ends{};
   PAWL_ASSERT(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0, "two sockets");
   asio::local::stream_protocol::socket client(loop->context, asio::local::stream_protocol(), ends[0]);
@@ -229,7 +230,7 @@ std::string exchange(World& world, std::string_view sent) {
     client.shutdown(asio::socket_base::shutdown_send, ignored);
   });
   asio::async_read(client, asio::dynamic_buffer(received), [](const Failure&, std::size_t) {});
-  run_plain(shared, loop, Socket(loop->context, asio::ip::tcp::v4(), ends[1]), places->take("here"));
+  run_plain(shared, loop, Socket(loop->context, asio::ip::tcp::v4(), ends[1]), quota->acquire("here"));
   loop->context.run();
   PAWL_ASSERT(shared->counters.connections == 0, "the session has ended");
   return received;

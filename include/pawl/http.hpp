@@ -27,7 +27,7 @@
 #include "pawl/error.hpp"
 
 namespace pawl::server {
-class Place;
+class QuotaSlot;
 }
 
 namespace pawl::http {
@@ -65,7 +65,7 @@ struct Request {
   std::string user{};        ///< who asks; filled by the router
   Role role = Role::anyone;  ///< what they may do; filled by the router
   std::string identity{};    ///< what limits per user count: tokens may share a name; empty: as `user`
-  std::weak_ptr<server::Place> connection{};  ///< the server's count of the connection that it came over
+  std::weak_ptr<server::QuotaSlot> connection{};  ///< the server's count of the connection that it came over
 
   /// The first header of that name, whatever its case; empty where there is none.
   std::string_view header(std::string_view name) const noexcept;

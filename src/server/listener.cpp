@@ -177,21 +177,21 @@ class Listener final : public Transport {
   void hand_over(const std::shared_ptr<Loop>& loop, Socket socket) {
     Failure ignored;
     const auto peer = socket.remote_endpoint(ignored);
-    auto place = options_.places->take(counted_address(peer.address()));
-    ++(place ? shared_->counters.accepted : shared_->counters.refused);
+    auto slot = options_.connection_quota->acquire(counted_address(peer.address()));
+    ++(slot ? shared_->counters.accepted : shared_->counters.refused);
     Tls tls;
     {
       const std::lock_guard lock(tls_mutex_);
       tls = tls_;
     }
     // A handshake costs more than what a refusal is worth.
-    if (!place && tls) return;
+    if (!slot && tls) return;
     asio::post(loop->context,
-               [shared = shared_, loop, socket = std::move(socket), place = std::move(place), tls]() mutable {
+               [shared = shared_, loop, socket = std::move(socket), slot = std::move(slot), tls]() mutable {
                  if (tls) {
-                   run_tls(std::move(shared), loop, std::move(socket), *std::move(place), tls);
+                   run_tls(std::move(shared), loop, std::move(socket), *std::move(slot), tls);
                  } else {
-                   run_plain(std::move(shared), loop, std::move(socket), std::move(place));
+                   run_plain(std::move(shared), loop, std::move(socket), std::move(slot));
                  }
                });
   }

@@ -144,12 +144,12 @@ void write_http(MetricsText& out, const Router& router, const WireCounters* wire
       .sample(number(wire->broken));
 }
 
-void write_places(MetricsText& out, const std::vector<std::pair<std::string, const Places*>>& places) {
+void write_quotas(MetricsText& out, const std::vector<std::pair<std::string, const Quota*>>& quotas) {
   out.counter("pawl_limited_total", "Connections and event streams refused, by the limit that was reached.");
-  for (const auto& [what, counted] : places) {
-    for (std::size_t i = 0; i < Places::kLimitNames.size(); ++i) {
-      const auto refused = counted->refused(static_cast<Places::Limit>(i));
-      out.sample({{"what", what}, {"limit", std::string(Places::kLimitNames[i])}},
+  for (const auto& [what, counted] : quotas) {
+    for (std::size_t i = 0; i < Quota::kLimitNames.size(); ++i) {
+      const auto refused = counted->refused(static_cast<Quota::Limit>(i));
+      out.sample({{"what", what}, {"limit", std::string(Quota::kLimitNames[i])}},
                  static_cast<double>(refused));
     }
   }
@@ -190,13 +190,13 @@ void write_process(MetricsText& out) {
 
 std::string metrics(Engine& engine, const Router& router, const Hub& hub, const WireCounters* wire,
                     const std::vector<System*>& systems, const Flows* flows,
-                    const std::vector<std::pair<std::string, const Places*>>& places) {
+                    const std::vector<std::pair<std::string, const Quota*>>& quotas) {
   MetricsText out;
   out.gauge("pawl_build_info", "The version that runs.").sample({{"version", PAWL_VERSION}}, 1);
   write_engine(out, engine, hub);
   if (flows != nullptr) write_flows(out, *flows);
   write_http(out, router, wire);
-  write_places(out, places);
+  write_quotas(out, quotas);
   write_process(out);
   for (auto* system : systems) system->write_metrics(engine, out);
   return out.text();

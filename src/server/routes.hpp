@@ -42,6 +42,6 @@ Result<std::string> openapi(const std::vector<Router::Entry>& entries);
 /// What Prometheus reads.
 std::string metrics(Engine& engine, const Router& router, const Hub& hub, const WireCounters* wire,
                     const std::vector<System*>& systems, const Flows* flows,
-                    const std::vector<std::pair<std::string, const Places*>>& places);
+                    const std::vector<std::pair<std::string, const Quota*>>& quotas);
 
 }  // namespace pawl::server

@@ -16,7 +16,7 @@
 #include "server/hub.hpp"
 #include "server/listen.hpp"
 #include "server/origin.hpp"
-#include "server/places.hpp"
+#include "server/quota.hpp"
 #include "server/router.hpp"
 #include "server/routes.hpp"
 #include "server/transport.hpp"
@@ -37,11 +37,11 @@ Result<void> check_without_auth(const ServerOptions& options, const http::Reques
                           http::name(route.method), route.path));
 }
 
-/// A stream that holds the place of one.
+/// A stream that holds a slot of the quota.
 class CountedStream final : public http::Stream {
  public:
-  CountedStream(std::shared_ptr<http::Stream> stream, std::shared_ptr<server::Place> place)
-      : stream_(std::move(stream)), place_(std::move(place)) {}
+  CountedStream(std::shared_ptr<http::Stream> stream, std::shared_ptr<server::QuotaSlot> slot)
+      : stream_(std::move(stream)), slot_(std::move(slot)) {}
   void open(std::function<void()> ready) override { stream_->open(std::move(ready)); }
   bool take(std::string& out) override { return stream_->take(out); }
   void idle(std::string& out) override { stream_->idle(out); }
@@ -49,7 +49,7 @@ class CountedStream final : public http::Stream {
 
  private:
   const std::shared_ptr<http::Stream> stream_;
-  const std::shared_ptr<server::Place> place_;
+  const std::shared_ptr<server::QuotaSlot> slot_;
 };
 
 /// What /v1/me says where nobody is asked who they are.
@@ -105,16 +105,16 @@ struct Server::Body {
   std::atomic<bool> draining{false};
   std::vector<std::pair<System*, std::optional<Page>>> pages;
   std::string document;  // OpenAPI
-  const std::shared_ptr<server::Places> connections = std::make_shared<server::Places>(
-      "connections", server::ConnectionLimits{.all = options.limits.connections,
-                                              .per_address = options.limits.connections_per_address,
-                                              .per_user = options.limits.connections_per_user,
-                                              .reserved = options.limits.connections_reserved});
-  const std::shared_ptr<server::Places> streams = std::make_shared<server::Places>(
-      "event streams", server::ConnectionLimits{.all = options.limits.streams,
-                                                .per_address = options.limits.streams_per_address,
-                                                .per_user = options.limits.streams_per_user,
-                                                .reserved = options.limits.streams_reserved});
+  const std::shared_ptr<server::Quota> connections = std::make_shared<server::Quota>(
+      "connections", server::QuotaLimits{.all = options.limits.connections,
+                                         .per_address = options.limits.connections_per_address,
+                                         .per_user = options.limits.connections_per_user,
+                                         .reserved = options.limits.connections_reserved});
+  const std::shared_ptr<server::Quota> streams = std::make_shared<server::Quota>(
+      "event streams", server::QuotaLimits{.all = options.limits.streams,
+                                           .per_address = options.limits.streams_per_address,
+                                           .per_user = options.limits.streams_per_user,
+                                           .reserved = options.limits.streams_reserved});
   server::Hub hub;
   std::optional<server::Backups> backups;
   server::Waits waits;
@@ -218,15 +218,15 @@ Result<std::shared_ptr<http::Stream>> Server::Body::admit_stream(std::shared_ptr
                                                                  std::shared_ptr<const http::Request> request,
                                                                  const http::Route& route) {
   if (const auto connection = request->connection.lock()) {
-    auto place = streams->take(connection->address());
+    auto slot = streams->acquire(connection->address());
     const auto assigned =
-        place ? streams->assign(**place, identity_of(*request), request->role >= http::Role::operator_)
-              : fail(place.error());
+        slot ? streams->assign(**slot, identity_of(*request), request->role >= http::Role::operator_)
+             : fail(slot.error());
     if (!assigned) {
       stream->close();
       return fail(assigned.error());
     }
-    stream = std::make_shared<CountedStream>(std::move(stream), *std::move(place));
+    stream = std::make_shared<CountedStream>(std::move(stream), *std::move(slot));
   }
   return watch ? watch->over(std::move(stream), std::move(request), route) : std::move(stream);
 }
@@ -289,7 +289,7 @@ Result<std::unique_ptr<Server>> Server::start(Runtime& runtime, Engine& engine, 
                 .port = address.port,
                 .threads = body->options.threads,
                 .limits = body->options.limits,
-                .places = body->connections,
+                .connection_quota = body->connections,
                 .certificate = body->options.certificate,
                 .key = body->options.key,
                 .log = body->options.log},

@@ -153,11 +153,11 @@ template <class Stream>
 class Session final : public SessionBase, public std::enable_shared_from_this<Session<Stream>> {
  public:
   template <class... Args>
-  Session(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, std::shared_ptr<Place> place,
+  Session(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, std::shared_ptr<QuotaSlot> slot,
           Args&&... stream)
       : shared_(std::move(shared)),
         loop_(std::move(loop)),
-        place_(std::move(place)),
+        slot_(std::move(slot)),
         stream_(std::forward<Args>(stream)...),
         exchange_(std::make_shared<Exchange>(loop_)) {
     loop_->sessions.insert(this);
@@ -171,7 +171,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
   ~Session() override {
     exchange_->shortcut.shut();
     loop_->sessions.erase(this);
-    place_.reset();  // who sees no connection any more finds its place free
+    slot_.reset();  // before the count of connections falls, so that a free slot follows from it
     --shared_->counters.connections;
   }
 
@@ -240,10 +240,10 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     timed_out_ = false;
     deadline_ = std::chrono::steady_clock::now() + time;
   }
-  /// The same for a request; on one of the last connections all of it has one short time.
+  /// The same for a request. On a reserved connection the whole request shares one short time.
   void arm_reading(Duration time) {
     arm(time);
-    if (place_->on_probation()) deadline_ = reserved_until_;
+    if (slot_->needs_operator()) deadline_ = reserved_until_;
   }
   void disarm() { deadline_ = TimePoint::max(); }
 
@@ -372,7 +372,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     if (!exchange_->response) co_return false;
     auto response = *std::move(exchange_->response);
     exchange_->response.reset();
-    if (loop_->draining || place_->must_close()) keep_alive_ = false;
+    if (loop_->draining || slot_->must_close()) keep_alive_ = false;
     complete(response);
     if (response.stream) {
       co_await stream(std::move(response));
@@ -468,7 +468,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     head_ = message.method() == beast::http::verb::head;
     const auto method = to_method(message.method_string());
     if (!method) return std::nullopt;
-    http::Request request{.method = *method, .remote = remote_, .secure = kTls, .connection = place_};
+    http::Request request{.method = *method, .remote = remote_, .secure = kTls, .connection = slot_};
     const std::string_view target(message.target().data(), message.target().size());
     const auto mark = target.find('?');
     request.path = target.substr(0, mark);
@@ -492,7 +492,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
 
   std::shared_ptr<Shared> shared_;
   std::shared_ptr<Loop> loop_;
-  std::shared_ptr<Place> place_;  // null where it is refused
+  std::shared_ptr<QuotaSlot> slot_;  // null if the connection is refused
   Stream stream_;
   TimePoint deadline_ = TimePoint::max();   // of what is read or written
   TimePoint heartbeat_ = TimePoint::max();  // of a stream that is silent
@@ -507,10 +507,10 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
 };
 
 /// In their own sources, because they take long to compile.
-/// Without a place the client is told why, and the connection is closed.
+/// Without a slot the client gets the error, and the connection is closed.
 void run_plain(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, Socket socket,
-               Result<std::shared_ptr<Place>> place);
+               Result<std::shared_ptr<QuotaSlot>> slot);
 void run_tls(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, Socket socket,
-             std::shared_ptr<Place> place, const std::shared_ptr<asio::ssl::context>& context);
+             std::shared_ptr<QuotaSlot> slot, const std::shared_ptr<asio::ssl::context>& context);
 
 }  // namespace pawl::server

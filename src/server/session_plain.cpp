@@ -8,12 +8,12 @@
 namespace pawl::server {
 
 void run_plain(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, Socket socket,
-               Result<std::shared_ptr<Place>> place) {
+               Result<std::shared_ptr<QuotaSlot>> slot) {
   const auto executor = loop->context.get_executor();
-  auto session = std::make_shared<Session<Socket>>(std::move(shared), std::move(loop),
-                                                   place.value_or(nullptr), std::move(socket));
-  if (!place) {
-    asio::co_spawn(executor, Session<Socket>::refuse(std::move(session), wire_response(place.error())),
+  auto session = std::make_shared<Session<Socket>>(std::move(shared), std::move(loop), slot.value_or(nullptr),
+                                                   std::move(socket));
+  if (!slot) {
+    asio::co_spawn(executor, Session<Socket>::refuse(std::move(session), wire_response(slot.error())),
                    asio::detached);
   } else {
     asio::co_spawn(executor, Session<Socket>::run(std::move(session)), asio::detached);

@@ -9,9 +9,9 @@
 namespace pawl::server {
 
 void run_tls(std::shared_ptr<Shared> shared, std::shared_ptr<Loop> loop, Socket socket,
-             std::shared_ptr<Place> place, const std::shared_ptr<asio::ssl::context>& context) {
+             std::shared_ptr<QuotaSlot> slot, const std::shared_ptr<asio::ssl::context>& context) {
   const auto executor = loop->context.get_executor();
-  auto session = std::make_shared<Session<TlsStream>>(std::move(shared), std::move(loop), std::move(place),
+  auto session = std::make_shared<Session<TlsStream>>(std::move(shared), std::move(loop), std::move(slot),
                                                       std::move(socket), *context);
   asio::co_spawn(executor, Session<TlsStream>::run(std::move(session)), asio::detached);
 }

@@ -15,7 +15,7 @@
 #include "pawl/http.hpp"
 #include "pawl/log.hpp"
 #include "pawl/server.hpp"
-#include "server/places.hpp"
+#include "server/quota.hpp"
 
 namespace pawl::server {
 
@@ -38,8 +38,8 @@ class Transport {
     std::uint16_t port = 0;  // 0: any that is free
     std::size_t threads = 2;
     HttpLimits limits{};
-    std::shared_ptr<Places> places{};  // of connections; there must be some
-    std::string certificate{};         // PEM files; empty: no TLS
+    std::shared_ptr<Quota> connection_quota{};  // not null
+    std::string certificate{};                  // PEM files; empty: no TLS
     std::string key{};
     Logger log{};
   };

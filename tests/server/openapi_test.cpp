@@ -172,7 +172,7 @@ class OpenApi : public testing::Test {
 
   /// "operation 200" and "operation code", but for what the roles refuse, which the matrix of the auth tests
   /// exercises for every route, and what the limits of connections refuse wherever a role is needed
-  /// (places_test.cpp).
+  /// (quota_test.cpp).
   std::set<std::string> documented() const {
     std::set<std::string> all;
     for_each_operation([&](std::string_view, std::string_view, JsonValue operation) {

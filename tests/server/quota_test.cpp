@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// No address and no user takes all connections or event streams, and the last ones are for operators.
-#include "server/places.hpp"
+// Connections and event streams are limited per address and per user, and the last ones are for operators.
+#include "server/quota.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -13,34 +13,32 @@
 namespace pawl::test {
 namespace {
 
-using server::ConnectionLimits;
-using server::Place;
-using server::Places;
+using server::Quota;
+using server::QuotaLimits;
+using server::QuotaSlot;
 using testing::HasSubstr;
 
-std::shared_ptr<Places> places(ConnectionLimits limits) {
-  return std::make_shared<Places>("connections", limits);
-}
+std::shared_ptr<Quota> quota(QuotaLimits limits) { return std::make_shared<Quota>("connections", limits); }
 
 Code refused_with(const auto& result) { return result ? Code::internal : result.error().code(); }
 
-TEST(Places, AnAddressHasItsPartAndGetsItBack) {
-  const auto all = places({.all = 10, .per_address = 2, .per_user = 10});
-  const auto first = all->take("a").value();
-  auto second = all->take("a");
-  EXPECT_EQ(refused_with(all->take("a")), Code::rate_limited);
-  EXPECT_TRUE(all->take("b"));
+TEST(Quota, AnAddressHasALimitAndReleasesItsSlots) {
+  const auto all = quota({.all = 10, .per_address = 2, .per_user = 10});
+  const auto first = all->acquire("a").value();
+  auto second = all->acquire("a");
+  EXPECT_EQ(refused_with(all->acquire("a")), Code::rate_limited);
+  EXPECT_TRUE(all->acquire("b"));
   second = fail(Code::cancelled, "");
-  EXPECT_TRUE(all->take("a"));
-  EXPECT_EQ(all->refused(Places::Limit::address), 1);
+  EXPECT_TRUE(all->acquire("a"));
+  EXPECT_EQ(all->refused(Quota::Limit::address), 1);
 }
 
-TEST(Places, AUserHasTheirPartWhereverTheyComeFrom) {
-  const auto all = places({.all = 10, .per_address = 10, .per_user = 1});
-  const auto first = all->take("a").value();
-  const auto second = all->take("b").value();
+TEST(Quota, AUserHasALimitOverAllAddresses) {
+  const auto all = quota({.all = 10, .per_address = 10, .per_user = 1});
+  const auto first = all->acquire("a").value();
+  const auto second = all->acquire("b").value();
   EXPECT_TRUE(all->assign(*first, "eve", false));
-  EXPECT_TRUE(all->assign(*first, "eve", false)) << "the same place again";
+  EXPECT_TRUE(all->assign(*first, "eve", false)) << "the same slot again";
   EXPECT_EQ(refused_with(all->assign(*second, "eve", false)), Code::rate_limited);
   EXPECT_TRUE(second->must_close());
   EXPECT_FALSE(first->must_close());
@@ -48,24 +46,24 @@ TEST(Places, AUserHasTheirPartWhereverTheyComeFrom) {
   EXPECT_FALSE(second->must_close());
 }
 
-TEST(Places, APlaceThatChangesItsUserCountsForTheOtherOne) {
-  const auto all = places({.all = 10, .per_address = 10, .per_user = 1});
-  const auto shared = all->take("proxy").value();
-  const auto other = all->take("proxy").value();
+TEST(Quota, ASlotThatChangesItsUserCountsForTheNewOne) {
+  const auto all = quota({.all = 10, .per_address = 10, .per_user = 1});
+  const auto shared = all->acquire("proxy").value();
+  const auto other = all->acquire("proxy").value();
   EXPECT_TRUE(all->assign(*shared, "eve", false));
   EXPECT_TRUE(all->assign(*shared, "bob", false));
   EXPECT_TRUE(all->assign(*other, "eve", false));
 }
 
-TEST(Places, TheLastOnesAreForOperators) {
-  const auto all = places({.all = 8, .per_address = 8, .per_user = 8, .reserved = 2});
-  std::vector<std::shared_ptr<Place>> viewers;
+TEST(Quota, TheLastSlotsAreForOperators) {
+  const auto all = quota({.all = 8, .per_address = 8, .per_user = 8, .reserved = 2});
+  std::vector<std::shared_ptr<QuotaSlot>> viewers;
   for (int i = 0; i < 6; ++i) {
-    viewers.push_back(all->take("a").value());
-    EXPECT_FALSE(viewers.back()->on_probation());
+    viewers.push_back(all->acquire("a").value());
+    EXPECT_FALSE(viewers.back()->needs_operator());
     EXPECT_TRUE(all->assign(*viewers.back(), "eve", false));
   }
-  const auto seventh = all->take("a").value();
+  const auto seventh = all->acquire("a").value();
   EXPECT_TRUE(seventh->must_close()) << "before anybody says who it is";
   EXPECT_EQ(refused_with(all->assign(*seventh, "eve", false)), Code::overloaded);
   EXPECT_TRUE(all->assign(*seventh, "root", true));
@@ -75,11 +73,11 @@ TEST(Places, TheLastOnesAreForOperators) {
   EXPECT_TRUE(all->assign(*seventh, "eve", false)) << "others have gone";
 }
 
-TEST(Places, AQuarterIsReservedAtMost) {
-  const auto one = places({.all = 1, .per_address = 1, .per_user = 1, .reserved = 32});
-  const auto only = one->take("a").value();
+TEST(Quota, AtMostAQuarterIsReserved) {
+  const auto one = quota({.all = 1, .per_address = 1, .per_user = 1, .reserved = 32});
+  const auto only = one->acquire("a").value();
   EXPECT_TRUE(one->assign(*only, "eve", false));
-  EXPECT_EQ(refused_with(one->take("b")), Code::overloaded);
+  EXPECT_EQ(refused_with(one->acquire("b")), Code::overloaded);
 }
 
 TEST(Connections, OneAddressDoesNotTakeAll) {
@@ -112,9 +110,9 @@ TEST(Streams, OneAddressDoesNotTakeAll) {
   EXPECT_EQ(first.next().kind, "created");
 }
 
-class FewPlaces : public AuthTest {
+class SmallQuota : public AuthTest {
  protected:
-  FewPlaces() : AuthTest(cheap(), few()) {}
+  SmallQuota() : AuthTest(cheap(), few()) {}
 
   static ServerOptions few() {
     ServerOptions options;
@@ -125,7 +123,7 @@ class FewPlaces : public AuthTest {
     return options;
   }
 
-  /// Connections are given back some time after their clients have closed them.
+  /// Slots of connections are released some time after their clients have closed them.
   void wait_until_none_is_open(const std::string& admin_token) {
     const auto open = [&] {
       http::Request request{.path = "/metrics", .headers = {{"Authorization", "Bearer " + admin_token}}};
@@ -136,7 +134,7 @@ class FewPlaces : public AuthTest {
   }
 };
 
-TEST_F(FewPlaces, AFloodOfViewersDoesNotLockTheOperatorOut) {
+TEST_F(SmallQuota, AFloodOfViewersDoesNotLockTheOperatorOut) {
   const auto by = admin();
   const auto viewer = bearer(token(by, "viewer"));
   const auto operator_token = bearer(token(by, "operator"));
@@ -158,7 +156,7 @@ TEST_F(FewPlaces, AFloodOfViewersDoesNotLockTheOperatorOut) {
   EXPECT_EQ(flood.front()->call("GET", "/v1/machines", {}, viewer).status, 200);
 }
 
-TEST_F(FewPlaces, OnTheLastOnesAnOperatorCanLogIn) {
+TEST_F(SmallQuota, OnTheLastOnesAnOperatorCanLogIn) {
   const auto by = admin();
   const auto viewer = bearer(token(by, "viewer"));
   wait_until_none_is_open(token(by, "admin"));
@@ -197,7 +195,7 @@ TEST(Connections, OneOfTheReservedIsClosedSoonWhereNoWholeRequestComes) {
   EXPECT_EQ(flood.front()->call("GET", "/healthz").status, 200) << "the others stay";
 }
 
-TEST_F(FewPlaces, TokensOfTheSameNameAreCountedEachForItself) {
+TEST_F(SmallQuota, TokensOfTheSameNameAreCountedEachForItself) {
   const auto by = admin();
   const auto one = bearer(token(by, "viewer"));
   const auto other = bearer(token(by, "viewer"));
@@ -209,7 +207,7 @@ TEST_F(FewPlaces, TokensOfTheSameNameAreCountedEachForItself) {
   EXPECT_THAT(third.head, HasSubstr("200 OK"));
 }
 
-TEST_F(FewPlaces, OneUserDoesNotTakeAllStreams) {
+TEST_F(SmallQuota, OneUserDoesNotTakeAllStreams) {
   const auto by = admin();
   const auto viewer = bearer(token(by, "viewer"));
   Reader first(world_, "", viewer);
@@ -219,7 +217,7 @@ TEST_F(FewPlaces, OneUserDoesNotTakeAllStreams) {
   EXPECT_EQ(answer.header("Retry-After"), "1");
 }
 
-TEST_F(FewPlaces, TheLastStreamIsForAnOperator) {
+TEST_F(SmallQuota, TheLastStreamIsForAnOperator) {
   const auto by = admin();
   make_user(by, "eve", "viewer");
   make_user(by, "bob", "viewer");
