@@ -96,9 +96,9 @@ class Server {
   bool drain(Duration most);
 
  private:
-  struct Body;
-  explicit Server(std::unique_ptr<Body> body);
-  std::unique_ptr<Body> body_;
+  struct Impl;
+  explicit Server(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace pawl

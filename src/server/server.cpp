@@ -69,8 +69,8 @@ http::Route everybody_route() {
 
 }  // namespace
 
-struct Server::Body {
-  Body(Runtime& with, Engine& on, ServerOptions how)
+struct Server::Impl {
+  Impl(Runtime& with, Engine& on, ServerOptions how)
       : runtime(with),
         engine(on),
         options(std::move(how)),
@@ -78,7 +78,7 @@ struct Server::Body {
         router(with, options.handler_threads, options.log) {
     if (!options.backups.empty()) backups.emplace(with, on, options.backups, options.backups_elsewhere);
   }
-  ~Body() {
+  ~Impl() {
     if (options.auth != nullptr) options.auth->on_change(nullptr);
     waits.close();
     if (transport) transport->stop();
@@ -123,7 +123,7 @@ struct Server::Body {
   std::unique_ptr<server::Transport> transport;
 };
 
-Result<http::Response> Server::Body::list_systems() const {
+Result<http::Response> Server::Impl::list_systems() const {
   JsonWriter out;
   out.begin_object().key("systems").begin_array();
   for (const auto& [system, page] : pages) {
@@ -138,7 +138,7 @@ Result<http::Response> Server::Body::list_systems() const {
   return http::json(out.take());
 }
 
-Result<http::Response> Server::Body::system_script(const http::Request& request) const {
+Result<http::Response> Server::Impl::system_script(const http::Request& request) const {
   for (const auto& [system, page] : pages) {
     if (page && system->name() == request.parameter("system")) {
       return http::Response{.body = page->script, .content_type = "text/javascript"};
@@ -147,7 +147,7 @@ Result<http::Response> Server::Body::system_script(const http::Request& request)
   return fail(Code::unknown_route, fmt::format("no system \"{}\" has a page", request.parameter("system")));
 }
 
-Result<void> Server::Body::add_own_routes() {
+Result<void> Server::Impl::add_own_routes() {
   PAWL_CHECK(router.add({.path = "/v1/systems",
                          .id = "list_systems",
                          .summary = "The systems that run here, and their pages",
@@ -182,7 +182,7 @@ Result<void> Server::Body::add_own_routes() {
                      }});
 }
 
-Result<void> Server::Body::add_routes() {
+Result<void> Server::Impl::add_routes() {
   std::vector<std::vector<http::Route>> all{server::machine_routes(engine), server::instance_routes(engine),
                                             server::event_routes(hub), server::operating_routes(engine),
                                             server::health_routes(engine, draining)};
@@ -208,13 +208,13 @@ Result<void> Server::Body::add_routes() {
 
 /// Routes for anyone are served without asking who comes, so that operators can log in on one of the last
 /// connections, which ends after each such answer.
-Result<void> Server::Body::assign_connection(const http::Request& request) {
+Result<void> Server::Impl::assign_connection(const http::Request& request) {
   const auto connection = request.connection.lock();
   if (!connection || request.role == http::Role::anyone) return {};
   return connections->assign(*connection, identity_of(request), request.role >= http::Role::operator_);
 }
 
-Result<std::shared_ptr<http::Stream>> Server::Body::admit_stream(std::shared_ptr<http::Stream> stream,
+Result<std::shared_ptr<http::Stream>> Server::Impl::admit_stream(std::shared_ptr<http::Stream> stream,
                                                                  std::shared_ptr<const http::Request> request,
                                                                  const http::Route& route) {
   if (const auto connection = request->connection.lock()) {
@@ -231,7 +231,7 @@ Result<std::shared_ptr<http::Stream>> Server::Body::admit_stream(std::shared_ptr
   return watch ? watch->over(std::move(stream), std::move(request), route) : std::move(stream);
 }
 
-void Server::Body::guard() {
+void Server::Impl::guard() {
   if (options.auth != nullptr) {
     router.authenticate_with(
         [this, auth = options.auth](http::Request& request, const http::Route& route) -> Result<void> {
@@ -279,30 +279,30 @@ Result<std::unique_ptr<Server>> Server::start(Runtime& runtime, Engine& engine, 
         "a page reaches it by a host name of its own (DNS rebinding)",
         {{"hint", "auth.enabled: true"}});
   }
-  auto body = std::make_unique<Body>(runtime, engine, std::move(options));
-  PAWL_CHECK(body->add_routes());
-  body->guard();
-  auto* router = &body->router;
-  PAWL_TRY(body->transport,
+  auto impl = std::make_unique<Impl>(runtime, engine, std::move(options));
+  PAWL_CHECK(impl->add_routes());
+  impl->guard();
+  auto* router = &impl->router;
+  PAWL_TRY(impl->transport,
            server::Transport::open(
                {.address = address.host,
                 .port = address.port,
-                .threads = body->options.threads,
-                .limits = body->options.limits,
-                .connection_quota = body->connections,
-                .certificate = body->options.certificate,
-                .key = body->options.key,
-                .log = body->options.log},
+                .threads = impl->options.threads,
+                .limits = impl->options.limits,
+                .connection_quota = impl->connections,
+                .certificate = impl->options.certificate,
+                .key = impl->options.key,
+                .log = impl->options.log},
                [router](http::Request request, std::move_only_function<void(http::Response)> reply) {
                  router->handle(std::move(request), std::move(reply));
                }));
-  return std::unique_ptr<Server>(new Server(std::move(body)));
+  return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 
-Server::Server(std::unique_ptr<Body> body) : body_(std::move(body)) {}
+Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() = default;
 
-std::uint16_t Server::port() const { return body_->transport->port(); }
+std::uint16_t Server::port() const { return impl_->transport->port(); }
 
 http::Response Server::handle(http::Request request) {
   struct Slot {
@@ -310,22 +310,22 @@ http::Response Server::handle(http::Request request) {
     http::Response response;
   };
   auto slot = std::make_shared<Slot>();
-  body_->router.handle(std::move(request), [slot](http::Response response) {
+  impl_->router.handle(std::move(request), [slot](http::Response response) {
     slot->response = std::move(response);
     slot->gate.open();
   });
-  body_->runtime.wait(slot->gate);
+  impl_->runtime.wait(slot->gate);
   if (const auto complete = std::exchange(slot->response.finish, nullptr)) complete(slot->response);
   return std::move(slot->response);
 }
 
-Result<void> Server::reload_certificate() { return body_->transport->reload_certificate(); }
+Result<void> Server::reload_certificate() { return impl_->transport->reload_certificate(); }
 
 bool Server::drain(Duration most) {
-  body_->draining = true;
-  body_->hub.close();
-  body_->waits.close();
-  return body_->transport->drain(most);
+  impl_->draining = true;
+  impl_->hub.close();
+  impl_->waits.close();
+  return impl_->transport->drain(most);
 }
 
 }  // namespace pawl
