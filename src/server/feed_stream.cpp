@@ -44,11 +44,11 @@ const std::string& Frame::text_for(http::Role role) const {
   return sees_data(role, definition) ? text : redacted;
 }
 
-FeedStream::FeedStream(Hub& hub, FeedFilter filter, Subscription missed, std::size_t limit)
-    : hub_(&hub),
+FeedStream::FeedStream(EventFeed& feed, FeedFilter filter, Subscription missed, std::size_t limit)
+    : feed_(&feed),
       filter_(std::move(filter)),
       limit_(limit),
-      opened_(hub.opened_),
+      opened_(feed.opened_),
       missed_(std::move(missed)),
       cursor_(missed_.cursor()) {
   ++*opened_;
@@ -65,7 +65,7 @@ void FeedStream::open(std::function<void()> ready) {
 
 bool FeedStream::take(std::string& out) {
   bool read_on = false;
-  Hub* hub = nullptr;
+  EventFeed* feed = nullptr;
   {
     const std::lock_guard lock(mutex_);
     notified_ = false;
@@ -86,11 +86,11 @@ bool FeedStream::take(std::string& out) {
       fmt::format_to(std::back_inserter(out), "event: end\ndata: {}\n\n", to_problem(why));
       return false;
     }
-    hub = hub_;
-    read_on = hub != nullptr && !live_ && !reading_;
+    feed = feed_;
+    read_on = feed != nullptr && !live_ && !reading_;
     if (read_on) reading_ = true;
   }
-  if (read_on) hub->catch_up(shared_from_this());
+  if (read_on) feed->catch_up(shared_from_this());
   return true;
 }
 
@@ -106,16 +106,16 @@ void FeedStream::idle(std::string& out) {
 }
 
 void FeedStream::close() {
-  Hub* hub = nullptr;
+  EventFeed* feed = nullptr;
   {
     const std::lock_guard lock(mutex_);
     ready_ = nullptr;
-    hub = std::exchange(hub_, nullptr);
+    feed = std::exchange(feed_, nullptr);
     if (!end_) end_ = Error(Code::cancelled, "the reader is gone");
     waiting_.clear();
     bytes_ = 0;
   }
-  if (hub != nullptr) hub->leave(shared_from_this());
+  if (feed != nullptr) feed->leave(shared_from_this());
 }
 
 FeedStream::Pushed FeedStream::push(const FramePtr& frame) {
@@ -162,7 +162,7 @@ void FeedStream::notify() {
   ready_();
 }
 
-void FeedStream::read_missed(Hub& hub, Engine& engine) {
+void FeedStream::read_missed(EventFeed& feed, Engine& engine) {
   while (true) {
     // Where there is nothing behind the cursor now, everything up to here was read.
     auto position = engine.last_seq();
@@ -188,7 +188,7 @@ void FeedStream::read_missed(Hub& hub, Engine& engine) {
         return;
       }
     }
-    if (hub.join(shared_from_this(), position)) return;
+    if (feed.join(shared_from_this(), position)) return;
   }
 }
 

@@ -8,15 +8,15 @@
 #include <optional>
 #include <string>
 
-#include "server/hub.hpp"
+#include "server/event_feed.hpp"
 
 namespace pawl::server {
 
-/// What one reader of the live feed is still to get. First it reads what it missed from the log, page by
-/// page, then the hub pushes. A reader that is too slow gets no more than an end that says so. Thread-safe.
+/// The entries that one reader of the live feed still has to get. It first reads what it missed from the log,
+/// page by page; then the feed pushes. A reader that is too slow gets an end event that says so. Thread-safe.
 class FeedStream final : public http::Stream, public std::enable_shared_from_this<FeedStream> {
  public:
-  FeedStream(Hub& hub, FeedFilter filter, Subscription missed, std::size_t limit);
+  FeedStream(EventFeed& feed, FeedFilter filter, Subscription missed, std::size_t limit);
   ~FeedStream() override;
 
   void open(std::function<void()> ready) override;
@@ -30,31 +30,31 @@ class FeedStream final : public http::Stream, public std::enable_shared_from_thi
   Pushed push(const FramePtr& frame);
   void end(Error why);
 
-  /// From here on only what is newer is taken from the hub.
+  /// Ignores pushed entries up to `seq`.
   void begin_behind(std::int64_t seq);
 
-  /// Reads from the log until the hub takes over or enough waits for the reader.
-  void read_missed(Hub& hub, Engine& engine);
+  /// Reads from the log until the feed takes over or the reader's buffer is full.
+  void read_missed(EventFeed& feed, Engine& engine);
 
  private:
   Pushed push_locked(const FramePtr& frame);
   void notify();
 
-  Hub* hub_;  // null once closed
+  EventFeed* feed_;  // null once closed
   const FeedFilter filter_;
   const std::size_t limit_;
   std::shared_ptr<std::atomic<std::size_t>> opened_;
   std::mutex mutex_;
   Subscription missed_;
   bool reading_ = false;  // a job reads what was missed
-  bool live_ = false;     // the hub pushes
+  bool live_ = false;     // the feed pushes
   std::int64_t after_ = 0;
   std::deque<FramePtr> waiting_;
   std::size_t bytes_ = 0;
-  std::string cursor_;  // behind what was taken or passed over
-  std::string passed_;  // behind what was not wanted since; told to idle readers
+  std::string cursor_;  // after what was sent or skipped
+  std::string passed_;  // after what was skipped since; sent to idle readers
   std::optional<Error> end_;
-  bool greeted_ = false;  // the reader was told where it begins
+  bool greeted_ = false;  // the reader has got the cursor where it starts
   bool notified_ = false;
   std::function<void()> ready_;
 };

@@ -76,7 +76,7 @@ MetricsText& MetricsText::buckets(const Labels& labels, std::span<const double> 
 namespace server {
 namespace {
 
-void write_engine(MetricsText& out, const Engine& engine, const Hub& hub) {
+void write_engine(MetricsText& out, const Engine& engine, const EventFeed& feed) {
   const auto stats = engine.stats();
   const auto number = [](auto value) { return static_cast<double>(value); };
   out.counter("pawl_transitions_total", "Entries made durable.").sample(number(stats.transitions));
@@ -108,14 +108,14 @@ void write_engine(MetricsText& out, const Engine& engine, const Hub& hub) {
   for (const auto& pool : pools) out.sample({{"pool", pool.name}}, pool.granted);
   out.gauge("pawl_permits_waiting", "Work that waits for a permit.");
   for (const auto& pool : pools) out.sample({{"pool", pool.name}}, number(pool.waiting));
-  const auto feed = hub.counters();
-  const auto lag = feed.seq == 0 ? 0 : std::max<std::int64_t>(stats.last_seq - feed.seq, 0);
+  const auto counters = feed.counters();
+  const auto lag = counters.seq == 0 ? 0 : std::max<std::int64_t>(stats.last_seq - counters.seq, 0);
   out.gauge("pawl_feed_lag", "Entries that are durable and not yet handed to live streams.")
       .sample(number(lag));
-  out.gauge("pawl_feed_streams", "Live event streams.").sample(number(feed.streams));
-  out.counter("pawl_feed_entries_total", "Entries handed to live streams.").sample(number(feed.frames));
+  out.gauge("pawl_feed_streams", "Live event streams.").sample(number(counters.streams));
+  out.counter("pawl_feed_entries_total", "Entries handed to live streams.").sample(number(counters.frames));
   out.counter("pawl_feed_lagged_total", "Streams ended because their reader was too slow.")
-      .sample(number(feed.lagged));
+      .sample(number(counters.lagged));
 }
 
 void write_http(MetricsText& out, const Router& router, const WireCounters* wire) {
@@ -188,12 +188,12 @@ void write_process(MetricsText& out) {
 
 }  // namespace
 
-std::string metrics(Engine& engine, const Router& router, const Hub& hub, const WireCounters* wire,
+std::string metrics(Engine& engine, const Router& router, const EventFeed& feed, const WireCounters* wire,
                     const std::vector<System*>& systems, const Flows* flows,
                     const std::vector<std::pair<std::string, const Quota*>>& quotas) {
   MetricsText out;
   out.gauge("pawl_build_info", "The version that runs.").sample({{"version", PAWL_VERSION}}, 1);
-  write_engine(out, engine, hub);
+  write_engine(out, engine, feed);
   if (flows != nullptr) write_flows(out, *flows);
   write_http(out, router, wire);
   write_quotas(out, quotas);

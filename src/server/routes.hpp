@@ -11,7 +11,7 @@
 #include "pawl/engine.hpp"
 #include "pawl/flows.hpp"
 #include "pawl/http.hpp"
-#include "server/hub.hpp"
+#include "server/event_feed.hpp"
 #include "server/router.hpp"
 #include "server/transport.hpp"
 #include "server/waits.hpp"
@@ -25,7 +25,7 @@ const std::vector<std::pair<std::string, std::string>>& schemas();
 
 std::vector<http::Route> machine_routes(Engine& engine);
 std::vector<http::Route> instance_routes(Engine& engine);
-std::vector<http::Route> event_routes(Hub& hub);
+std::vector<http::Route> event_routes(EventFeed& feed);
 std::vector<http::Route> operating_routes(Engine& engine);
 /// What flows there are, and the start of their runs.
 std::vector<http::Route> flow_routes(Engine& engine, Flows& flows, Waits& waits);
@@ -40,7 +40,7 @@ std::vector<http::Route> health_routes(Engine& engine, const std::atomic<bool>& 
 Result<std::string> openapi(const std::vector<Router::Entry>& entries);
 
 /// What Prometheus reads.
-std::string metrics(Engine& engine, const Router& router, const Hub& hub, const WireCounters* wire,
+std::string metrics(Engine& engine, const Router& router, const EventFeed& feed, const WireCounters* wire,
                     const std::vector<System*>& systems, const Flows* flows,
                     const std::vector<std::pair<std::string, const Quota*>>& quotas);
 

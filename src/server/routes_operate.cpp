@@ -85,7 +85,7 @@ Result<http::Response> get_stats(const Engine& engine) {
   return http::json(out.take());
 }
 
-Result<http::Response> open_events(Hub& hub, const http::Request& request) {
+Result<http::Response> open_events(EventFeed& feed, const http::Request& request) {
   FeedFilter filter{.machine = request.parameter("machine"),
                     .key = request.parameter("key"),
                     .state = request.parameter("state"),
@@ -101,8 +101,8 @@ Result<http::Response> open_events(Hub& hub, const http::Request& request) {
   if (recent > kMostRecent) {
     return fail(Code::invalid_argument, fmt::format("the parameter \"recent\" is at most {}", kMostRecent));
   }
-  PAWL_TRY(auto stream, recent != 0 && cursor.empty() ? hub.open_recent(std::move(filter), recent)
-                                                      : hub.open(std::move(filter), cursor));
+  PAWL_TRY(auto stream, recent != 0 && cursor.empty() ? feed.open_recent(std::move(filter), recent)
+                                                      : feed.open(std::move(filter), cursor));
   return http::Response{.content_type = "text/event-stream",
                         .headers = {{"X-Accel-Buffering", "no"}},
                         .stream = std::move(stream)};
@@ -151,7 +151,7 @@ std::vector<http::Route> operating_routes(Engine& engine) {
   };
 }
 
-std::vector<http::Route> event_routes(Hub& hub) {
+std::vector<http::Route> event_routes(EventFeed& feed) {
   return {
       {.path = "/v1/events",
        .id = "follow_events",
@@ -169,7 +169,7 @@ std::vector<http::Route> event_routes(Hub& hub) {
                   .schema = R"({"type":"integer","minimum":0,"maximum":1000})"}},
        .content_type = "text/event-stream",
        .errors = {Code::cursor_invalid, Code::cursor_expired, Code::invalid_argument},
-       .run = [&hub](const http::Request& request) { return open_events(hub, request); }},
+       .run = [&feed](const http::Request& request) { return open_events(feed, request); }},
   };
 }
 

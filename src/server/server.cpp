@@ -13,7 +13,7 @@
 #include "pawl/system.hpp"
 #include "server/backups.hpp"
 #include "server/dashboard.hpp"
-#include "server/hub.hpp"
+#include "server/event_feed.hpp"
 #include "server/listen.hpp"
 #include "server/origin.hpp"
 #include "server/quota.hpp"
@@ -74,7 +74,7 @@ struct Server::Impl {
       : runtime(with),
         engine(on),
         options(std::move(how)),
-        hub(with, on, options.limits, options.log),
+        feed(with, on, options.limits, options.log),
         router(with, options.handler_threads, options.log) {
     if (!options.backups.empty()) backups.emplace(with, on, options.backups, options.backups_elsewhere);
   }
@@ -115,7 +115,7 @@ struct Server::Impl {
                                            .per_address = options.limits.streams_per_address,
                                            .per_user = options.limits.streams_per_user,
                                            .reserved = options.limits.streams_reserved});
-  server::Hub hub;
+  server::EventFeed feed;
   std::optional<server::Backups> backups;
   server::Waits waits;
   std::optional<server::Watch> watch;  // where there is auth
@@ -167,7 +167,7 @@ Result<void> Server::Impl::add_own_routes() {
                          .run = [this](const http::Request&) -> Result<http::Response> {
                            return http::Response{
                                .body = server::metrics(
-                                   engine, router, hub, transport ? &transport->counters() : nullptr,
+                                   engine, router, feed, transport ? &transport->counters() : nullptr,
                                    options.systems, options.flows,
                                    {{"connections", connections.get()}, {"streams", streams.get()}}),
                                .content_type = "text/plain; version=0.0.4; charset=utf-8"};
@@ -184,7 +184,7 @@ Result<void> Server::Impl::add_own_routes() {
 
 Result<void> Server::Impl::add_routes() {
   std::vector<std::vector<http::Route>> all{server::machine_routes(engine), server::instance_routes(engine),
-                                            server::event_routes(hub), server::operating_routes(engine),
+                                            server::event_routes(feed), server::operating_routes(engine),
                                             server::health_routes(engine, draining)};
   if (options.flows != nullptr) {
     all.push_back(server::flow_routes(engine, *options.flows, waits));
@@ -323,7 +323,7 @@ Result<void> Server::reload_certificate() { return impl_->transport->reload_cert
 
 bool Server::drain(Duration most) {
   impl_->draining = true;
-  impl_->hub.close();
+  impl_->feed.close();
   impl_->waits.close();
   return impl_->transport->drain(most);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/hub.hpp"
+#include "server/event_feed.hpp"
 
 #include <algorithm>
 
@@ -12,13 +12,13 @@ namespace {
 constexpr std::size_t kBatch = 1024;
 constexpr std::size_t kRecentFrames = 4096;
 constexpr std::size_t kRecentBytes = std::size_t{16} << 20;
-// How long the follower may not notice that nobody listens any more, or that it is to end.
+// The longest time until the follower notices that the last stream has ended, or that it must stop.
 constexpr Duration kGlance = std::chrono::milliseconds(50);
-// Between attempts to follow a log that could not be read; it doubles from one to the next.
+// Between attempts to follow a log that could not be read; doubled after each attempt.
 constexpr Duration kFirstPause = std::chrono::milliseconds(100);
 constexpr Duration kLongestPause = std::chrono::seconds(10);
 
-/// After these no entry comes any more, however often one asks.
+/// Errors after which no entry will ever come.
 bool is_final(const Error& error) {
   const auto code = error.code();
   if (is_lapse(error)) return false;
@@ -41,7 +41,7 @@ bool FeedFilter::wants(const LogEvent& event) const {
          (state.empty() || event.state == state) && (kind.empty() || event.kind == kind);
 }
 
-Hub::Hub(Runtime& runtime, Engine& engine, const HttpLimits& limits, Logger log)
+EventFeed::EventFeed(Runtime& runtime, Engine& engine, const HttpLimits& limits, Logger log)
     : runtime_(runtime),
       engine_(engine),
       limits_(limits),
@@ -51,16 +51,16 @@ Hub::Hub(Runtime& runtime, Engine& engine, const HttpLimits& limits, Logger log)
   (void)follower_->submit([this](const std::stop_token&) { follow(); });
 }
 
-Hub::~Hub() { close(); }
+EventFeed::~EventFeed() { close(); }
 
-/// Or with all that are kept, where retention has cut some of them.
-Result<std::shared_ptr<http::Stream>> Hub::open_recent(FeedFilter filter, std::int64_t count) {
+/// If retention has cut some of them: all that are kept.
+Result<std::shared_ptr<http::Stream>> EventFeed::open_recent(FeedFilter filter, std::int64_t count) {
   auto stream = open(filter, engine_.cursor_before(count));
   if (!stream && stream.error().code() == Code::cursor_expired) return open(std::move(filter), "begin");
   return stream;
 }
 
-Result<std::shared_ptr<http::Stream>> Hub::open(FeedFilter filter, const std::string& cursor) {
+Result<std::shared_ptr<http::Stream>> EventFeed::open(FeedFilter filter, const std::string& cursor) {
   const auto now = engine_.last_seq();
   PAWL_TRY(auto missed, engine_.subscribe(cursor));
   if (*opened_ >= limits_.streams) {
@@ -71,8 +71,8 @@ Result<std::shared_ptr<http::Stream>> Hub::open(FeedFilter filter, const std::st
   {
     std::unique_lock lock(mutex_);
     changed_.notify_all();
-    changed_.wait(lock, [&] { return following_ || closed_ || failed_ || trouble_; });
-    if (failed_ || trouble_) return fail(failed_ ? *failed_ : *trouble_);
+    changed_.wait(lock, [&] { return following_ || closed_ || failed_ || interruption_; });
+    if (failed_ || interruption_) return fail(failed_ ? *failed_ : *interruption_);
     if (closed_) return fail(Code::stopped, "the server is stopping");
   }
   // From now on: nothing to read first, unless the recent entries were cut in this moment.
@@ -80,16 +80,18 @@ Result<std::shared_ptr<http::Stream>> Hub::open(FeedFilter filter, const std::st
   return stream;
 }
 
-Hub::Streams& Hub::place_of(const FeedFilter& filter) {
+EventFeed::Streams& EventFeed::streams_for(const FeedFilter& filter) {
   if (filter.machine.empty()) return everything_;
   if (filter.key.empty()) return by_machine_[filter.machine];
   return by_instance_[instance_key(filter.machine, filter.key)];
 }
 
-bool Hub::join(const std::shared_ptr<FeedStream>& stream, std::int64_t after) {
+bool EventFeed::join(const std::shared_ptr<FeedStream>& stream, std::int64_t after) {
   const std::lock_guard lock(mutex_);
-  if (closed_ || failed_ || trouble_) {
-    stream->end(failed_ ? *failed_ : trouble_ ? *trouble_ : Error(Code::stopped, "the server is stopping"));
+  if (closed_ || failed_ || interruption_) {
+    stream->end(failed_         ? *failed_
+                : interruption_ ? *interruption_
+                                : Error(Code::stopped, "the server is stopping"));
     return true;
   }
   if (!following_ || after < base_) return false;
@@ -102,38 +104,38 @@ bool Hub::join(const std::shared_ptr<FeedStream>& stream, std::int64_t after) {
       return true;
     }
   }
-  place_of(stream->filter()).insert(stream);
+  streams_for(stream->filter()).insert(stream);
   return true;
 }
 
-void Hub::leave(const std::shared_ptr<FeedStream>& stream) {
+void EventFeed::leave(const std::shared_ptr<FeedStream>& stream) {
   const std::lock_guard lock(mutex_);
   const auto& filter = stream->filter();
   if (filter.machine.empty()) {
     everything_.erase(stream);
     return;
   }
-  auto& places = filter.key.empty() ? by_machine_ : by_instance_;
+  auto& groups = filter.key.empty() ? by_machine_ : by_instance_;
   const auto found =
-      places.find(filter.key.empty() ? filter.machine : instance_key(filter.machine, filter.key));
-  if (found == places.end()) return;
+      groups.find(filter.key.empty() ? filter.machine : instance_key(filter.machine, filter.key));
+  if (found == groups.end()) return;
   found->second.erase(stream);
-  if (found->second.empty()) places.erase(found);
+  if (found->second.empty()) groups.erase(found);
 }
 
-void Hub::catch_up(std::shared_ptr<FeedStream> stream) {
+void EventFeed::catch_up(std::shared_ptr<FeedStream> stream) {
   const auto submitted =
       reader_->submit([this, stream](const std::stop_token&) { stream->read_missed(*this, engine_); });
   if (!submitted) stream->end(submitted.error());
 }
 
-void Hub::follow() {
+void EventFeed::follow() {
   Duration pause = kFirstPause;
   while (true) {
     {
       std::unique_lock lock(mutex_);
-      // After trouble it is tried without a listener, too: while it lasts, nobody is let in to listen.
-      changed_.wait(lock, [&] { return closed_ || *opened_ > 0 || trouble_; });
+      // After an interruption this continues without streams, because none can be opened until it is over.
+      changed_.wait(lock, [&] { return closed_ || *opened_ > 0 || interruption_; });
       if (closed_) return;
     }
     const auto begun = runtime_.instant();
@@ -141,29 +143,30 @@ void Hub::follow() {
     if (followed) continue;
     const auto& error = followed.error();
     const bool lapsed = is_lapse(error);
-    // A lease that has run out is asked for often, because that costs nothing, and told of once.
-    if (!lapsed || !is_in_trouble()) log_.error("the log cannot be followed", {{"error", error.to_string()}});
+    // A lapsed lease is checked often, because that is cheap, but logged once.
+    if (!lapsed || !is_interrupted())
+      log_.error("the log cannot be followed", {{"error", error.to_string()}});
     if (is_final(error)) return end_all(error);
     if (lapsed || runtime_.instant() - begun > kLongestPause) pause = kFirstPause;
-    end_for_now(error);
+    end_until_recovered(error);
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, pause, [&] { return closed_; });
     pause = std::min(pause * 2, kLongestPause);
   }
 }
 
-Result<void> Hub::follow_while_listened() {
+Result<void> EventFeed::follow_while_listened() {
   PAWL_TRY(auto subscription, engine_.subscribe(""));
-  // Nobody is let in before it is known that the log can be read. What this reads lies before the base.
+  // Shows that the log can be read before streams are opened. What this reads lies before the base.
   PAWL_CHECK(subscription.next(Duration(0), kBatch));
   {
     const std::lock_guard lock(mutex_);
     recent_.clear();
     recent_bytes_ = 0;
-    // Taken after the subscription began, so it lies behind its begin: nothing between can be missed.
+    // Read after the subscription started, so that nothing in between can be missed.
     base_ = head_ = engine_.last_seq();
     following_ = true;
-    trouble_.reset();
+    interruption_.reset();
     changed_.notify_all();
   }
   while (true) {
@@ -178,7 +181,7 @@ Result<void> Hub::follow_while_listened() {
       return {};
     }
     if (more) continue;
-    // With many readers, entries that come one by one are gathered: one write for several.
+    // With many readers, single entries are batched: one write for several.
     const auto pause =
         std::min<Duration>(Duration(20) * static_cast<int>(std::min<std::size_t>(*opened_, 10'000)),
                            std::chrono::milliseconds(50));
@@ -186,7 +189,7 @@ Result<void> Hub::follow_while_listened() {
   }
 }
 
-void Hub::remember(FramePtr frame) {
+void EventFeed::remember(FramePtr frame) {
   head_ = std::max(head_, frame->seq);
   recent_bytes_ += frame->bytes;
   recent_.push_back(std::move(frame));
@@ -197,9 +200,9 @@ void Hub::remember(FramePtr frame) {
   }
 }
 
-/// Where the streams are that may want the event.
+/// The groups of streams that may want the event.
 template <class Visit>
-void Hub::visit_places(const LogEvent& event, Visit visit) {
+void EventFeed::visit_streams(const LogEvent& event, Visit visit) {
   if (!everything_.empty()) visit(everything_);
   if (const auto found = by_machine_.find(event.machine); found != by_machine_.end()) visit(found->second);
   if (by_instance_.empty()) return;
@@ -207,7 +210,7 @@ void Hub::visit_places(const LogEvent& event, Visit visit) {
   if (found != by_instance_.end()) visit(found->second);
 }
 
-void Hub::hand_out(std::vector<LogEvent> events) {
+void EventFeed::hand_out(std::vector<LogEvent> events) {
   std::vector<FramePtr> frames;
   frames.reserve(events.size());
   std::vector<FramePtr> wanted;
@@ -215,16 +218,16 @@ void Hub::hand_out(std::vector<LogEvent> events) {
     const std::lock_guard lock(mutex_);
     for (auto& event : events) {
       frames.push_back(std::make_shared<Frame>(std::move(event), engine_));
-      visit_places(frames.back()->event, [&](Streams&) { wanted.push_back(frames.back()); });
+      visit_streams(frames.back()->event, [&](Streams&) { wanted.push_back(frames.back()); });
     }
   }
-  for (const auto& frame : wanted) frame->render();  // the bulk of the work, outside of the lock
+  for (const auto& frame : wanted) frame->render();  // most of the work, outside of the lock
   std::vector<std::shared_ptr<FeedStream>> lagged;
   {
     const std::lock_guard lock(mutex_);
     for (auto& frame : frames) {
-      visit_places(frame->event, [&](Streams& streams) {
-        frame->render();  // for a stream that came just now
+      visit_streams(frame->event, [&](Streams& streams) {
+        frame->render();  // for a stream that joined since
         for (const auto& stream : streams) {
           if (stream->push(frame) == FeedStream::Pushed::lagged) lagged.push_back(stream);
         }
@@ -237,30 +240,30 @@ void Hub::hand_out(std::vector<LogEvent> events) {
   for (const auto& stream : lagged) leave(stream);
 }
 
-void Hub::end_all(const Error& why) {
+void EventFeed::end_all(const Error& why) {
   const std::lock_guard lock(mutex_);
   if (why.code() != Code::stopped) failed_ = why;
   closed_ = closed_ || why.code() == Code::stopped;
   end_streams(why);
 }
 
-bool Hub::is_in_trouble() const {
+bool EventFeed::is_interrupted() const {
   const std::lock_guard lock(mutex_);
-  return trouble_.has_value();
+  return interruption_.has_value();
 }
 
-/// Readers come again with their cursor, so that they miss nothing.
-void Hub::end_for_now(const Error& why) {
+/// Readers reconnect with their cursor, so that they miss nothing.
+void EventFeed::end_until_recovered(const Error& why) {
   const std::lock_guard lock(mutex_);
-  trouble_ = why;
+  interruption_ = why;
   end_streams(why);
 }
 
-void Hub::end_streams(const Error& why) {
+void EventFeed::end_streams(const Error& why) {
   following_ = false;
   for (const auto& stream : everything_) stream->end(why);
-  for (const auto* places : {&by_machine_, &by_instance_}) {
-    for (const auto& [name, streams] : *places) {
+  for (const auto* groups : {&by_machine_, &by_instance_}) {
+    for (const auto& [name, streams] : *groups) {
       for (const auto& stream : streams) stream->end(why);
     }
   }
@@ -270,9 +273,9 @@ void Hub::end_streams(const Error& why) {
   changed_.notify_all();
 }
 
-void Hub::close() { end_all(Error(Code::stopped, "the server is stopping")); }
+void EventFeed::close() { end_all(Error(Code::stopped, "the server is stopping")); }
 
-Hub::Counters Hub::counters() const {
+EventFeed::Counters EventFeed::counters() const {
   const std::lock_guard lock(mutex_);
   return {.lagged = lagged_, .frames = frames_, .seq = following_ ? head_ : 0, .streams = *opened_};
 }
