@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Who may do what on a server: users with passwords, tokens for programs, roles.
+/// Authentication of a server: users with passwords, tokens for programs, roles.
 ///
 ///     auto auth = pawl::make_auth({});
 ///     auth->add_machines(machines);                       // users and tokens are instances of machines
@@ -34,7 +34,7 @@ struct AuthOptions {
   bool cheap_passwords = false;  ///< for tests only: hashing that costs nothing
 };
 
-/// A login that must be changed when it is first used.
+/// A login whose password must be changed at first use.
 struct FirstLogin {
   std::string user;
   std::string password;
@@ -43,29 +43,29 @@ struct FirstLogin {
 /// A system like others, which the server asks about every request. Thread-safe.
 class Auth : public System {
  public:
-  /// Fills in who asks, or refuses. Errors: `unauthenticated`, `forbidden` (a login cookie without its CSRF
-  /// token), `rate_limited`.
+  /// Fills in user, role and identity, or refuses. Errors: `unauthenticated`, `forbidden` (a login cookie
+  /// without its CSRF token), `rate_limited`.
   virtual Result<void> authenticate(http::Request& request, const http::Route& route) = 0;
 
-  /// The same for somebody who was let in with this request and is still reading. No attempt: a refusal is
-  /// not counted against the address.
+  /// The same for a caller that this request has admitted and that is still reading. A refusal does not count
+  /// as a failed attempt.
   virtual Result<void> authenticate_again(http::Request& request, const http::Route& route) = 0;
 
-  /// `changed` is called, from any thread that does no I/O, after somebody was shut out: a token revoked, a
-  /// user removed or changed, a login ended. For one server at a time; nullptr when it ends.
+  /// `changed` is called, on any thread but an I/O thread, after access was withdrawn: a token revoked, a user
+  /// removed or changed, a login ended. For one server at a time; nullptr when it stops.
   virtual void on_change(std::function<void()> changed) = 0;
 
-  /// After `start`: where nobody has chosen a password for the first administrator yet, a fresh one.
+  /// After `start`: a new one-time password, until the first administrator has chosen a password.
   virtual std::optional<FirstLogin> first_login() const = 0;
 
-  /// After `start`: a fresh code that logs the first administrator in, once, within an hour, in place of the
-  /// one made before; for a link that is shown to whoever runs the server. Nothing where that user is gone.
+  /// After `start`: a one-time code that logs the first administrator in within an hour and replaces the one
+  /// before; for a link shown to the person who runs the server. nullopt if that user was removed.
   virtual std::optional<std::string> make_login_code() = 0;
 };
 
 std::unique_ptr<Auth> make_auth(AuthOptions options = {});
 
-/// The way back in for who owns the machine: makes this user an administrator, new or not, with a one-time
+/// Recovers access for the machine's owner: makes this user, new or existing, an administrator with a one-time
 /// password. For an engine with the machines of `Auth` whose store no server has open.
 Result<FirstLogin> recover_login(Engine& engine, const std::string& name);
 

@@ -62,14 +62,14 @@ struct Request {
   std::string remote{};      ///< the address it came from
   bool secure = false;       ///< came over TLS
   Pairs parameters{};        ///< decoded: those of the path, then those of the query; filled by the router
-  std::string user{};        ///< who asks; filled by the router
-  Role role = Role::anyone;  ///< what they may do; filled by the router
+  std::string user{};        ///< the caller; filled by the router
+  Role role = Role::anyone;  ///< the caller's role; filled by the router
   std::string identity{};    ///< what limits per user count: tokens may share a name; empty: as `user`
   std::weak_ptr<server::QuotaSlot> connection{};  ///< the server's count of the connection that it came over
 
-  /// The first header of that name, whatever its case; empty where there is none.
+  /// The first header of that name, in any case; empty if absent.
   std::string_view header(std::string_view name) const noexcept;
-  /// The parameter of that name; empty where it was not given.
+  /// The parameter of that name; empty if absent.
   const std::string& parameter(std::string_view name) const noexcept;
   bool has_parameter(std::string_view name) const noexcept;
 };
@@ -100,13 +100,13 @@ struct Response {
   std::string content_type = "application/json";
   Pairs headers{};
   std::shared_ptr<Stream> stream{};  ///< in place of the body
-  /// What the audit says besides who, what and from where; `user` takes the place of who asked.
+  /// More fields for the audit log; `user` replaces the caller.
   Pairs audit{};
   /// Completes the answer on the thread that sends it, for answers that come from a thread with other duties.
   std::function<void(Response&)> finish{};
 };
 
-/// An answer with a JSON body; the error where there is none.
+/// An answer with a JSON body, or the error.
 Result<Response> json(Result<std::string> body, int status = 200);
 
 /// What an error is answered with: a problem as JSON. For a route that has more to say in it.
@@ -145,7 +145,7 @@ struct Route {
   std::vector<Code> errors{};                     ///< what it may be refused with, besides what any may
   bool takes_request_id = false;                  ///< honours the header Idempotency-Key
   bool audited = true;                            ///< false: what it changes is not worth a line of the log
-  /// It starts programs on the machine: refused where there is no auth, unless the server's options allow it.
+  /// Starts programs on the machine: refused without auth, unless the server's options allow it.
   bool runs_programs = false;
   /// Requests that `run_async` may block on, so that it begins on a worker thread; none: it never does.
   std::function<bool(const Request&)> may_block{};

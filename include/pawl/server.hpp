@@ -41,8 +41,8 @@ struct HttpLimits {
   Duration idle_timeout = std::chrono::seconds(75);    ///< between two requests of a connection
   Duration header_timeout = std::chrono::seconds(10);  ///< from the first byte to the end of the header
   Duration body_timeout = std::chrono::seconds(30);
-  /// On one of the reserved connections: until a whole request is there, TLS included. It is short, because
-  /// nobody knows yet whether an operator sends it.
+  /// On a reserved connection: until a whole request has arrived, TLS included. It is short, because the
+  /// sender may not be an operator.
   Duration reserved_timeout = std::chrono::seconds(2);
   Duration write_timeout = std::chrono::seconds(30);  ///< for an answer, or a piece of a stream
   std::size_t streams = 2000;                         ///< live event streams at the same time
@@ -62,13 +62,13 @@ struct ServerOptions {
   std::string certificate{};  ///< PEM file; with `key`: TLS
   std::string key{};
   bool allow_insecure = false;  ///< listen beyond loopback without auth and TLS
-  /// Without `auth`, also serve routes that run programs: everybody who reaches the server may run any.
+  /// Without `auth`, also serve routes that run programs: everyone who reaches the server may run any.
   bool allow_programs_without_auth = false;
-  Auth* auth = nullptr;            ///< who may do what; without it everybody may do everything
+  Auth* auth = nullptr;            ///< users and roles; without it everyone may do everything
   std::vector<System*> systems{};  ///< they must outlive the server
   Flows* flows = nullptr;          ///< attached to the engine; must outlive the server. Without: no runs
   std::string backups{};           ///< directory for the backups that administrators ask for; empty: none
-  /// Not empty: backups are not made here; who asks for one is told this, which says how they are made.
+  /// Not empty: backups are refused with this text, which says how to make them instead.
   std::string backups_elsewhere{};
   Logger log{};
 };

@@ -61,7 +61,7 @@ struct VerbCall {
   /// Prints a table for people; a head that begins with '>' is a column of numbers.
   std::function<void(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows)>
       table{};
-  /// Shows how far something is, from 0 to 1, where there is a terminal. An empty label takes it away again.
+  /// Shows progress from 0 to 1; no-op without a terminal. An empty label removes it.
   std::function<void(std::string_view label, double fraction, std::string_view text)> progress{};
 
   /// Empty where it was not given.
@@ -95,7 +95,7 @@ struct SystemContext {
 
 /// Made in `main` and given to the server. The order of the calls: `settings`, `prepare`, `add_flows`,
 /// `add_machines`, `migrations` and `pools` before the engine opens; `start` when it is open and the flows
-/// are attached to it, which is after interrupted work and steps have begun to run again; `routes` and `page`
+/// are attached to it, which is after interrupted work and steps have resumed; `routes` and `page`
 /// when the server starts; then `write_metrics` from any thread; `stop` before the flows are detached and the
 /// engine closes.
 class System {

@@ -26,7 +26,7 @@ constexpr std::size_t kMostPassword = 256;
 constexpr std::size_t kMostListed = 1000;
 constexpr Duration kCodeLife = std::chrono::hours(1);
 
-/// The value of a cookie; empty where there is none.
+/// The value of the login cookie; empty if absent.
 std::string_view cookie_of(const http::Request& request) {
   auto rest = request.header("Cookie");
   while (!rest.empty()) {
@@ -96,18 +96,18 @@ class AuthSystem final : public Auth {
   Runtime* runtime_ = nullptr;
   Engine* engine_ = nullptr;
   std::optional<FirstLogin> first_;
-  std::string decoy_;  // compared with where there is no such user, so that the time does not tell
+  std::string decoy_;  // checked for unknown users, so that the response time does not reveal them
   Logins logins_;
   Failures failures_;
-  std::mutex users_mutex_;  // held from the check that an administrator stays until the change is durable
+  std::mutex users_mutex_;  // held from the check for another administrator until the change is durable
   std::mutex code_mutex_;
-  std::string code_digest_;  // empty: there is none that is good
+  std::string code_digest_;  // empty: no valid code
   Instant code_until_{};
-  std::mutex change_mutex_;  // held while `changed_` runs, so that it does not run after it was taken away
+  std::mutex change_mutex_;  // held while `changed_` runs, so that it does not run after it is reset
   std::function<void()> changed_;
 };
 
-/// As long as the first administrator has not chosen a password, each start gives a fresh one.
+/// Until the first administrator has chosen a password, each start generates a new one.
 Result<void> AuthSystem::start(Runtime& runtime, Engine& engine) {
   runtime_ = &runtime;
   engine_ = &engine;
@@ -129,13 +129,13 @@ Result<void> AuthSystem::start(Runtime& runtime, Engine& engine) {
   return {};
 }
 
-/// Only what is wrong is limited: who shares an address with an attacker, as behind a proxy, and sends a
-/// token that is good stays in. A token of 256 bits is not found by trying.
+/// Only failures are limited: a caller with a valid token behind the same proxy as an attacker is not locked
+/// out. Tokens of 256 bits cannot be guessed.
 Result<void> AuthSystem::authenticate(http::Request& request, const http::Route& route) {
   auto known = authenticate_again(request, route);
   if (known || request.header("Authorization").empty()) return known;
   if (failures_.blocked(request.remote, runtime_->instant())) {
-    return fail(Code::rate_limited, "too many attempts from this address failed; wait a minute");
+    return fail(Code::rate_limited, "too many failed attempts from this address; wait a minute");
   }
   failures_.note(request.remote, runtime_->instant());
   return known;
@@ -188,12 +188,12 @@ Result<void> AuthSystem::by_cookie(http::Request& request, const http::Route& ro
   const auto login = logins_.find(cookie, runtime_->instant());
   const auto known = login ? active_user(login->user) : fail(Code::unauthenticated, "");
   if (!login || !known) {
-    // An old cookie must not keep anybody from logging in again.
+    // An expired cookie must not prevent a new login.
     if (route.role == http::Role::anyone) return {};
     return fail(Code::unauthenticated, "the login has ended; log in again at /v1/login");
   }
   request.user = login->user;
-  // A one-time password is good for one thing: choosing a password.
+  // A one-time password only allows choosing a password.
   const bool must_change = known->one_time && !login->by_code;
   if (!must_change) {
     PAWL_TRY(request.role, http::parse_role(known->role));
@@ -213,7 +213,7 @@ Result<void> AuthSystem::by_cookie(http::Request& request, const http::Route& ro
 
 Result<http::Response> AuthSystem::log_in(const http::Request& request) {
   if (failures_.blocked(request.remote, runtime_->instant())) {
-    return fail(Code::rate_limited, "too many attempts from this address failed; wait a minute");
+    return fail(Code::rate_limited, "too many failed attempts from this address; wait a minute");
   }
   PAWL_TRY(const auto body, Body::parse(request, {"user", "password"}));
   PAWL_TRY(const auto name, body.text("user"));
@@ -223,7 +223,7 @@ Result<http::Response> AuthSystem::log_in(const http::Request& request) {
   if (!known || !right) {
     failures_.note(request.remote, runtime_->instant());
     auto refused = http::problem(wrong_login());
-    // Not where there is no such user: people type passwords into the wrong field.
+    // Not for unknown users: people type passwords into the wrong field.
     if (known) refused.audit.emplace_back("tried", name);
     return refused;
   }
@@ -242,7 +242,7 @@ std::optional<std::string> AuthSystem::make_login_code() {
 
 Result<http::Response> AuthSystem::log_in_with_code(const http::Request& request) {
   if (failures_.blocked(request.remote, runtime_->instant())) {
-    return fail(Code::rate_limited, "too many attempts from this address failed; wait a minute");
+    return fail(Code::rate_limited, "too many failed attempts from this address; wait a minute");
   }
   PAWL_TRY(const auto body, Body::parse(request, {"code"}));
   PAWL_TRY(const auto code, body.text("code"));
@@ -252,7 +252,7 @@ Result<http::Response> AuthSystem::log_in_with_code(const http::Request& request
         !code_digest_.empty() && runtime_->instant() < code_until_ && same_text(code_digest_, digest(code));
     if (!right) {
       failures_.note(request.remote, runtime_->instant());
-      return fail(Code::unauthenticated, "the login link is unknown, was used already or is too old");
+      return fail(Code::unauthenticated, "the login link is unknown, used or expired");
     }
     code_digest_.clear();
   }
@@ -300,7 +300,7 @@ Result<http::Response> AuthSystem::change_password(const http::Request& request)
   const auto known = active_user(request.user);
   if (!known) return fail(Code::unauthenticated, "log in at /v1/login first");
   if (failures_.blocked(request.remote, runtime_->instant())) {
-    return fail(Code::rate_limited, "too many attempts from this address failed; wait a minute");
+    return fail(Code::rate_limited, "too many failed attempts from this address; wait a minute");
   }
   if (!verify_password(known->password, old.substr(0, kMostPassword))) {
     failures_.note(request.remote, runtime_->instant());
@@ -308,7 +308,7 @@ Result<http::Response> AuthSystem::change_password(const http::Request& request)
   }
   PAWL_TRY(auto hash, hash_password(fresh, options_.cheap_passwords));
   PAWL_CHECK(engine_->send<user>(request.user, SetPassword{std::move(hash), false, request.user}));
-  // Whoever else was logged in with the old password is not any more, and neither is this browser.
+  // Ends every session of the user, this one included.
   logins_.remove_user(request.user);
   tell_change();
   return http::Response{.body = R"({"status":"changed"})",
@@ -328,7 +328,7 @@ Result<http::Response> AuthSystem::list_users() const {
   return http::json(out.take());
 }
 
-/// Makes a user, or gives one another role or password.
+/// Creates a user, or changes the role or password of one.
 Result<http::Response> AuthSystem::put_user(const http::Request& request) {
   PAWL_TRY(const auto body, Body::parse(request, {"role", "password"}));
   PAWL_TRY(const auto role, body.text("role"));
@@ -342,16 +342,16 @@ Result<http::Response> AuthSystem::put_user(const http::Request& request) {
     PAWL_CHECK(check_password(password));
     PAWL_TRY(hash, hash_password(password, options_.cheap_passwords));
   }
-  // A password that an administrator chose is known to two; its owner chooses the next.
+  // Two people know a password that an administrator chose, so its owner must change it.
   if (!known) {
     PAWL_CHECK(engine_->create<user>(name, {.role = role, .password = hash, .one_time = true}));
   } else {
     if (name == request.user && role != "admin") {
-      return fail(Code::invalid_argument, "administrators do not take the role from themselves");
+      return fail(Code::invalid_argument, "administrators cannot demote themselves");
     }
     const std::lock_guard lock(users_mutex_);
     if (role != "admin") PAWL_CHECK(check_other_administrator(*engine_, name));
-    // In one commit, so that nobody has the new role with the old password, nor half of what was asked for.
+    // In one commit, so that the new role never goes with the old password.
     PAWL_CHECK(engine_->send<user>(name, SetRole{role, request.user, hash}));
     logins_.remove_user(name);
     tell_change();
@@ -365,7 +365,7 @@ Result<http::Response> AuthSystem::put_user(const http::Request& request) {
 
 Result<http::Response> AuthSystem::remove_user(const http::Request& request) {
   const auto& name = request.parameter("user");
-  if (name == request.user) return fail(Code::invalid_argument, "administrators do not remove themselves");
+  if (name == request.user) return fail(Code::invalid_argument, "administrators cannot remove themselves");
   {
     const std::lock_guard lock(users_mutex_);
     PAWL_CHECK(check_other_administrator(*engine_, name));
@@ -437,7 +437,7 @@ std::vector<http::Route> AuthSystem::own_routes() {
       {.method = http::Method::post,
        .path = "/v1/login/code",
        .id = "log_in_with_code",
-       .summary = "Log in with the code of a login link, which is good once",
+       .summary = "Log in with the one-time code of a login link",
        .role = http::Role::anyone,
        .request = schema_ref("LogInWithCode"),
        .response = schema_ref("LoggedIn"),
@@ -452,14 +452,14 @@ std::vector<http::Route> AuthSystem::own_routes() {
        .run = [this](const http::Request& request) { return log_out(request); }},
       {.path = "/v1/me",
        .id = "who_am_i",
-       .summary = "Who asks, with which role",
+       .summary = "The caller's user and role",
        .role = http::Role::anyone,
        .response = schema_ref("Identity"),
        .run = [this](const http::Request& request) { return who_am_i(request); }},
       {.method = http::Method::post,
        .path = "/v1/password",
        .id = "change_password",
-       .summary = "Choose another password; logs out everywhere",
+       .summary = "Change the password; ends every login of the user",
        .role = http::Role::anyone,
        .request = schema_ref("PasswordChange"),
        .response = schema_ref("Status"),
@@ -480,7 +480,7 @@ std::vector<http::Route> AuthSystem::user_routes() {
        .path = "/v1/users/{user}",
        .id = "put_user",
        .summary =
-           "Make a user, or give one another role or password; the password must be changed at first use",
+           "Create a user, or change the role or password of one; the password must be changed at first use",
        .role = http::Role::admin,
        .request = schema_ref("UserChange"),
        .response = schema_ref("User"),
@@ -508,7 +508,7 @@ std::vector<http::Route> AuthSystem::token_routes() {
       {.method = http::Method::post,
        .path = "/v1/tokens",
        .id = "make_token",
-       .summary = "Make a token; it is shown once",
+       .summary = "Create a token; it is shown once",
        .role = http::Role::admin,
        .request = schema_ref("TokenRequest"),
        .response = schema_ref("NewToken"),

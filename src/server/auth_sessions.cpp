@@ -45,18 +45,19 @@ void Logins::remove_user(std::string_view user) {
 bool Failures::blocked(const std::string& address, Instant now) {
   const std::lock_guard lock(mutex_);
   const auto found = by_address_.find(address);
-  return found != by_address_.end() && now < found->second.begun + window_ && found->second.failures >= most_;
+  return found != by_address_.end() && now < found->second.started + window_ &&
+         found->second.failures >= most_;
 }
 
 void Failures::note(const std::string& address, Instant now) {
   const std::lock_guard lock(mutex_);
   if (by_address_.size() >= kMostAddresses) {
-    std::erase_if(by_address_, [&](const auto& entry) { return now >= entry.second.begun + window_; });
+    std::erase_if(by_address_, [&](const auto& entry) { return now >= entry.second.started + window_; });
     // So many addresses at once are an attack, in which counting each of them is no help.
     if (by_address_.size() >= kMostAddresses) by_address_.clear();
   }
   auto& count = by_address_[address];
-  if (now >= count.begun + window_) count = {.begun = now, .failures = 0};
+  if (now >= count.started + window_) count = {.started = now, .failures = 0};
   ++count.failures;
 }
 

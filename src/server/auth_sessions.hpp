@@ -50,7 +50,7 @@ class Failures {
  private:
   static constexpr std::size_t kMostAddresses = 10'000;
   struct Count {
-    Instant begun{};
+    Instant started{};
     std::size_t failures = 0;
   };
   const std::size_t most_;

@@ -11,15 +11,15 @@
 
 namespace pawl::server::auth {
 
-/// Error: `unknown_instance` where there is none, or none any more.
+/// Error: `unknown_instance` if the user does not exist or was removed.
 Result<UserData> active_user(const Engine& engine, std::string_view name);
 
-/// Of a new user or token: 1 to 64 bytes of UTF-8 without control characters, which could steer a terminal or
-/// forge a line of a log. Error: `invalid_argument`.
+/// For new users and tokens: 1 to 64 bytes of UTF-8 without control and format characters, which could
+/// control a terminal, forge a line of a log or make one name look like another. Error: `invalid_argument`.
 Result<void> check_name(std::string_view name);
 
-/// Another administrator stays if this user is one no longer. Whoever acts on it keeps others from changing
-/// users until that is durable. Error: `guard_refused`.
+/// Checks that an administrator remains without this user. The caller keeps other changes of users out until
+/// its own is durable. Error: `guard_refused`.
 Result<void> check_other_administrator(const Engine& engine, std::string_view name);
 
 }  // namespace pawl::server::auth

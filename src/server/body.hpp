@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Reading what a client sent: strictly. Unknown fields and wrong types are refused with their place.
+/// Reads requests strictly: unknown fields and wrong types are refused with their path.
 
 #include <cstdint>
 #include <initializer_list>
@@ -32,11 +32,11 @@ class Body {
   /// Such as "10s". Error: also `invalid_argument`.
   Result<std::optional<Duration>> duration(std::string_view name) const;
   Result<std::vector<std::string>> texts(std::string_view name) const;
-  /// An object as JSON text; "{}" where it is absent.
+  /// An object as JSON text; "{}" if absent.
   Result<std::string> object(std::string_view name) const;
-  /// Any value as JSON text; nothing where it is absent.
+  /// Any value as JSON text; nullopt if absent.
   std::optional<std::string> value(std::string_view name) const;
-  /// An object inside, as strictly as this one; nothing where it is absent.
+  /// A nested object, read as strictly; nullopt if absent.
   Result<std::optional<Body>> inner(std::string_view name,
                                     std::initializer_list<std::string_view> known) const;
 
@@ -61,7 +61,7 @@ Result<std::optional<Time>> time_parameter(const http::Request& request, std::st
 Result<std::optional<bool>> boolean_parameter(const http::Request& request, std::string_view name);
 Result<std::optional<Duration>> duration_parameter(const http::Request& request, std::string_view name);
 
-/// The header Idempotency-Key as a request id; empty where there is none.
+/// The header Idempotency-Key as a request id; empty if absent.
 Result<std::string> request_id(const http::Request& request);
 
 /// The parameter `order` of a listing: oldest, which is the default, or newest.

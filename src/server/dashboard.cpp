@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kIndex = "/index.html";
 constexpr std::string_view kAssets = "/assets/";  // their names change with their content
 
-// Only what this server itself serves is loaded, run, drawn or asked, and nobody shows the page in a frame.
+// The page loads, runs and requests only what this server serves, and cannot be shown in a frame.
 constexpr const char* kPolicy =
     "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'";
 
@@ -55,8 +55,8 @@ std::string unpack(std::string_view gzip) {
   zip.next_out = reinterpret_cast<Bytef*>(content.data());
   zip.avail_out = static_cast<uInt>(content.size());
   // 16 more window bits ask zlib for the gzip format.
-  const int begun = inflateInit2(&zip, 15 + 16);
-  PAWL_ASSERT(begun == Z_OK, "zlib has memory", begun);
+  const int status = inflateInit2(&zip, 15 + 16);
+  PAWL_ASSERT(status == Z_OK, "zlib has memory", status);
   const int done = inflate(&zip, Z_FINISH);
   inflateEnd(&zip);
   PAWL_ASSERT(done == Z_STREAM_END, "an embedded file is whole", done);

@@ -212,7 +212,7 @@ class Demo final : public System {
     runtime_->wait(gate, time);
   }
 
-  /// Nobody waits for the outcomes: what is refused, for example while the disk is full, is no order.
+  /// Outcomes are not awaited: an order that is refused, for example on a full disk, does not exist.
   void next_order(Lane& lane) {
     const auto number = engine_->last_seq();
     auto key = fmt::format("order-{}-{:04x}", number, runtime_->random() % 0x10000);

@@ -138,7 +138,7 @@ void EventFeed::follow() {
       changed_.wait(lock, [&] { return closed_ || *opened_ > 0 || interruption_; });
       if (closed_) return;
     }
-    const auto begun = runtime_.instant();
+    const auto started = runtime_.instant();
     const auto followed = follow_while_listened();
     if (followed) continue;
     const auto& error = followed.error();
@@ -147,7 +147,7 @@ void EventFeed::follow() {
     if (!lapsed || !is_interrupted())
       log_.error("the log cannot be followed", {{"error", error.to_string()}});
     if (is_final(error)) return end_all(error);
-    if (lapsed || runtime_.instant() - begun > kLongestPause) pause = kFirstPause;
+    if (lapsed || runtime_.instant() - started > kLongestPause) pause = kFirstPause;
     end_until_recovered(error);
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, pause, [&] { return closed_; });

@@ -164,7 +164,7 @@ void FeedStream::notify() {
 
 void FeedStream::read_missed(EventFeed& feed, Engine& engine) {
   while (true) {
-    // Where there is nothing behind the cursor now, everything up to here was read.
+    // If nothing follows the cursor now, everything up to here has been read.
     auto position = engine.last_seq();
     auto events = missed_.poll(kPage);
     if (!events) return end(std::move(events).error());

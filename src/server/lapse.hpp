@@ -5,8 +5,8 @@
 
 namespace pawl::server {
 
-/// Whether this owner's lease has run out, but nobody is known to have taken the store over: it may be
-/// prolonged yet, and then everything goes on.
+/// Whether this owner's lease has lapsed without a known takeover of the store: it may still be renewed, and
+/// then everything continues.
 inline bool is_lapse(const Error& error) {
   return error.code() == Code::store_fenced && error.field("lease") == "lapsed";
 }

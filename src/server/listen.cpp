@@ -31,15 +31,14 @@ Result<Address> parse_address(std::string_view text) {
   return address;
 }
 
-/// Beyond this machine, only what proves who it is and what nobody on the way can read.
+/// Beyond loopback the server needs both authentication and TLS.
 Result<void> check_exposure(const ServerOptions& options, std::string_view host, bool with_auth) {
   if (is_loopback(host) || options.allow_insecure) return {};
   if (with_auth && !options.certificate.empty()) return {};
-  return fail(
-      Code::unsafe_address,
-      fmt::format("{} can be reached from other machines; listen on 127.0.0.1, or set up auth and TLS, "
-                  "or say allow_insecure",
-                  options.listen));
+  return fail(Code::unsafe_address,
+              fmt::format("{} can be reached from other machines: listen on 127.0.0.1, set up auth and TLS, "
+                          "or set allow_insecure",
+                          options.listen));
 }
 
 }  // namespace

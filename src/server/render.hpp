@@ -18,8 +18,8 @@ inline constexpr std::string_view kConfidential = "(confidential)";
 
 /// Whether this role sees data that is shown to `readers`.
 bool sees_data(http::Role role, Readers readers);
-/// The same for a machine. Only administrators see the data of one that is not registered here, because
-/// nobody knows who may.
+/// The same for a machine. Only administrators see the data of a machine that is not registered here,
+/// because its readers are unknown.
 bool sees_data(http::Role role, const Definition* definition);
 
 /// With the events that are legal in its state, where the definition is known. The data as `role` sees it.

@@ -53,7 +53,7 @@ Error bad_escape(std::string_view where) {
           fmt::format("the {} has a % that does not begin an escape such as %2F", where)};
 }
 
-/// What stands before the first mark, and what behind it; all and nothing where there is none.
+/// The text before and after the first mark; the whole text and an empty one if there is no mark.
 std::pair<std::string_view, std::string_view> split(std::string_view text, char mark) {
   const auto at = text.find(mark);
   if (at == std::string_view::npos) return {text, {}};
@@ -120,7 +120,7 @@ Result<http::Response> guarded(const http::Handler& handler, const http::Request
   }
 }
 
-/// One that throws may have answered already, or have given the answer away to somebody who still will.
+/// A handler that throws may have answered already, or have passed the reply on to code that still will.
 void run_guarded(const http::AsyncHandler& handler, const http::Request& request, http::Reply reply) {
   struct Once {
     explicit Once(http::Reply answer) : reply(std::move(answer)) {}
@@ -277,17 +277,17 @@ Result<void> Router::prepare(http::Request& request, const http::Route& route) c
 }
 
 void Router::handle(http::Request request, std::move_only_function<void(http::Response)> reply) {
-  const auto begun = runtime_.instant();
+  const auto started = runtime_.instant();
   auto match = find(request);
   if (!match) {
     if (fallback_ && request.method == http::Method::get && match.error().code() == Code::unknown_route) {
       if (auto response = fallback_(request)) {
-        fallen_back_.note(response->status, runtime_.instant() - begun);
+        fallen_back_.note(response->status, runtime_.instant() - started);
         return reply(*std::move(response));
       }
     }
     auto response = to_response(match.error());
-    unmatched_.note(response.status, runtime_.instant() - begun);
+    unmatched_.note(response.status, runtime_.instant() - started);
     return reply(std::move(response));
   }
   const auto& entry = *match->entry;
@@ -295,7 +295,7 @@ void Router::handle(http::Request request, std::move_only_function<void(http::Re
   const auto prepared = prepare(request, entry.route);
   const auto held = std::make_shared<http::Request>(std::move(request));
   const bool audited = audit_ && entry.route.audited && entry.route.method != http::Method::get;
-  auto finish = [this, &entry, ticket = running_, begun, audited, held,
+  auto finish = [this, &entry, ticket = running_, started, audited, held,
                  reply = std::move(reply)](Result<http::Response> outcome) mutable {
     if (!outcome && status_of(outcome.error().code()) == 500) {
       log_.error("a request failed", {{"route", entry.route.id}, {"error", outcome.error().to_string()}});
@@ -306,7 +306,7 @@ void Router::handle(http::Request request, std::move_only_function<void(http::Re
       if (admitted) response.stream = *std::move(admitted);
       if (!admitted) response = to_response(admitted.error());
     }
-    entry.counters->note(response.status, runtime_.instant() - begun);
+    entry.counters->note(response.status, runtime_.instant() - started);
     if (audited) audit_(*held, entry.route, response);
     reply(std::move(response));
   };

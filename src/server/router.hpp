@@ -34,10 +34,11 @@ struct RouteCounters {
   void note(int status, Duration taken);
 };
 
-/// Error: `forbidden`, where the role of who asks is less than the route needs.
+/// Error: `forbidden` if the caller's role is below the one that the route needs.
 Result<void> check_role(const http::Request& request, const http::Route& route);
 
-/// Fills in who asks. Error: `unauthenticated`, `forbidden` (no CSRF token), `rate_limited`.
+/// Fills in the caller's user and role. Errors: `unauthenticated`, `forbidden` (no CSRF token),
+/// `rate_limited`.
 using Authenticate = std::function<Result<void>(http::Request&, const http::Route&)>;
 
 using Audit = std::function<void(const http::Request&, const http::Route&, const http::Response&)>;

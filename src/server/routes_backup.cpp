@@ -70,11 +70,11 @@ Result<http::Response> Backups::start(const http::Request& request) {
     progress_ = 0;
     error_.clear();
   }
-  const auto begun = workers_->submit([this, path](std::stop_token) { write(path); });
-  if (!begun) {
+  const auto submitted = workers_->submit([this, path](std::stop_token) { write(path); });
+  if (!submitted) {
     const std::lock_guard lock(mutex_);
     state_ = State::failed;
-    error_ = begun.error().message();
+    error_ = submitted.error().message();
   }
   PAWL_TRY(auto response, status());
   response.status = 202;

@@ -76,8 +76,8 @@ Result<Start> parse_start(const Flows& flows, const http::Request& request) {
   return start;
 }
 
-/// Such a start may block: the run that it comes after is read, which may have to be loaded. Where the name
-/// is not in the text, the body need not be read twice; an escape may hide it.
+/// Such a start may block, because the upstream run may have to be loaded. A body without the name cannot
+/// have the field, unless an escape hides it, and is not parsed twice.
 bool comes_after_another(const http::Request& request) {
   if (!request.body.contains("after") && !request.body.contains('\\')) return false;
   const auto document = JsonDocument::parse(request.body, {.bytes = request.body.size()});
@@ -85,7 +85,7 @@ bool comes_after_another(const http::Request& request) {
          document->root().find("after").has_value();
 }
 
-/// A run that has begun, as the answer: now, or once it has ended or the time is over.
+/// Answers with a started run: now, or when it has ended or the timeout has passed.
 void answer_start(Flows& flows, Run run, std::optional<Duration> wait, http::Role role, http::Reply reply) {
   const int status = run.attached ? 200 : 201;
   if (!wait || run.finished) return reply(later(status, std::move(run), run_writer(flows, role)));

@@ -124,13 +124,13 @@ void commit(Engine& engine, http::Role role, Transaction transaction, int status
   engine.submit(std::move(transaction), std::move(done));
 }
 
-/// Instances of some machines are run by somebody who counts on being the only one: events from elsewhere
-/// would do half of what they do.
+/// Some machines are driven by one component alone, such as a flow or a supervisor: an event from elsewhere
+/// would bypass it.
 Result<void> check_free(const Engine& engine, const http::Request& request) {
   const auto* definition = engine.definition(request.parameter("machine"));
   if (definition == nullptr || definition->steered_by.empty()) return {};
   return fail(Code::invalid_argument,
-              fmt::format("instances of \"{}\" are begun and changed only by {}", definition->name,
+              fmt::format("only {1} creates and changes instances of \"{0}\"", definition->name,
                           definition->steered_by),
               {{"use", definition->steered_by}});
 }

@@ -110,7 +110,7 @@ Result<http::Response> open_events(EventFeed& feed, const http::Request& request
 
 Result<http::Response> ready(const Engine& engine, const std::atomic<bool>& draining) {
   if (draining) return fail(Code::stopped, "the server is stopping");
-  // A store that failed tells whoever waits for its entries.
+  // A failed store returns its error to those that wait for entries.
   PAWL_TRY(auto subscription, engine.subscribe(""));
   PAWL_CHECK(subscription.next(Duration(0), 1));
   return http::Response{.body = R"({"status":"ready"})"};

@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::string_view kAllSystems = "all";
 
-/// Threads inherit the mask, so signals reach only who asks for them here.
+/// Threads inherit the mask, so only `sigtimedwait` below receives the signals.
 sigset_t block_signals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -60,18 +60,19 @@ Result<std::vector<System*>> choose(const Config& config, const Systems& availab
   return chosen;
 }
 
-/// For the server alone: the store holds what passwords and tokens are checked with.
+/// Private to the server: the store holds the hashes of passwords and tokens.
 Result<void> make_directory(const std::string& path, const Logger& log) {
   namespace fs = std::filesystem;
   std::error_code failure;
   fs::create_directories(path, failure);
   if (failure) {
-    return fail(Code::store_io, fmt::format("the directory {} cannot be made: {}", path, failure.message()));
+    return fail(Code::store_io,
+                fmt::format("the directory {} cannot be created: {}", path, failure.message()));
   }
   const auto others = fs::perms::group_all | fs::perms::others_all;
   const auto mode = fs::status(path, failure).permissions();
   if (!failure && (mode & others) != fs::perms::none) {
-    log.warn("others than the server may look into its directory",
+    log.warn("other users can read the server's data directory",
              {{"directory", path}, {"hint", "chmod 700"}});
   }
   return {};
@@ -95,7 +96,7 @@ Result<std::unique_ptr<Engine>> open_engine(Runtime& runtime, const Config& conf
     if (auto migrations = system->migrations(); !migrations.empty()) {
       options.migrations.emplace(system->name(), std::move(migrations));
     }
-    // What the configuration says of a pool comes before what its system says.
+    // Sizes from the configuration take precedence.
     options.pools.merge(system->pools());
   }
   PAWL_CHECK(flows.validate());
@@ -103,7 +104,7 @@ Result<std::unique_ptr<Engine>> open_engine(Runtime& runtime, const Config& conf
   return Engine::open(runtime, std::move(machines), std::move(options));
 }
 
-/// Flows that are attached to the engine as long as this lives.
+/// Keeps flows attached to the engine for its lifetime.
 class Attached {
  public:
   explicit Attached(Flows& flows) : flows_(flows) {}
@@ -114,7 +115,7 @@ class Attached {
   Result<void> begin(Engine& engine, const Logger& log) {
     PAWL_TRY(const auto found, flows_.attach(engine));
     for (const auto& [flow, step, runs, known] : found) {
-      // The flows themselves warn of runs at a step that nobody knows.
+      // `attach` has warned of runs at unknown steps.
       if (known) log.info("runs go on", {{"flow", flow}, {"step", step}, {"runs", runs}});
     }
     return {};
@@ -124,7 +125,7 @@ class Attached {
   Flows& flows_;
 };
 
-/// Systems that have started; what ends them ends, too, where the start of another fails.
+/// Systems that have started. Stops them on destruction, also if a later one fails to start.
 class Started {
  public:
   Started() = default;
@@ -171,8 +172,9 @@ void reload_now(Server& server, const Logger& log, const Config& running, const 
   }
 }
 
-/// Until a signal ends it. Error: what the store failed with; a process that starts anew recovers.
-Result<void> obey(const sigset_t& signals, const Engine& engine, const std::function<void()>& reload) {
+/// Handles signals until one ends the process. Error: the store's failure; a restarted process recovers.
+Result<void> handle_signals(const sigset_t& signals, const Engine& engine,
+                            const std::function<void()>& reload) {
   const auto watchdog = watchdog_interval();
   const Duration glance =
       std::min<Duration>(watchdog.value_or(std::chrono::seconds(1)), std::chrono::seconds(1));
@@ -202,7 +204,7 @@ void notify_manager(std::string_view state) {
   if (*path == '@') address.sun_path[0] = '\0';  // the abstract namespace
   const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (socket < 0) return;
-  // Nobody to tell is no reason to fail.
+  // Without a service manager this is a no-op.
   (void)::sendto(socket, state.data(), state.size(), MSG_NOSIGNAL, reinterpret_cast<sockaddr*>(&address),
                  length);
   ::close(socket);
@@ -268,13 +270,14 @@ Result<void> serve(const Config& config, const Systems& available,
   }
   std::fflush(stdout);
   notify_manager("READY=1");
-  const auto ended = obey(signals, *engine, [&] { reload_now(*server, log, config, available, reload()); });
+  const auto ended =
+      handle_signals(signals, *engine, [&] { reload_now(*server, log, config, available, reload()); });
   notify_manager("STOPPING=1");
-  std::signal(SIGHUP, SIG_IGN);  // there is nothing left to read again, and no reason to end at once
-  // From here on a signal does what it does to any process: a crash is a normal event.
+  std::signal(SIGHUP, SIG_IGN);  // reloading makes no sense any more, and the default would end the process
+  // From here on a signal ends the process at once, which is safe: every commit is durable.
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   log.info("stopping", {{"drain", config.drain_timeout}});
-  if (!server->drain(config.drain_timeout)) log.warn("requests were cut off: the time to drain was up");
+  if (!server->drain(config.drain_timeout)) log.warn("drain_timeout passed; open requests were cut off");
   started.stop();
   server.reset();
   return ended;

@@ -21,7 +21,7 @@ Result<void> check_engine(const Engine& engine);
 /// What follows for the server from the configuration alone.
 ServerOptions server_options(const Config& config);
 
-/// What the process does from its start to its end: opens the store, serves, obeys signals.
+/// The whole life of the server process: opens the store, serves, handles signals.
 ///
 /// SIGTERM and SIGINT drain and end it, a second one at once; SIGHUP reads the configuration and the
 /// certificate again, and is ignored while it drains. `reload` gives the configuration anew. Says where it
@@ -29,7 +29,7 @@ ServerOptions server_options(const Config& config);
 Result<void> serve(const Config& config, const Systems& available,
                    const std::function<Result<Config>()>& reload);
 
-/// Tells the service manager, where there is one ($NOTIFY_SOCKET).
+/// Notifies the service manager; no-op without $NOTIFY_SOCKET.
 void notify_manager(std::string_view state);
 
 }  // namespace pawl::server

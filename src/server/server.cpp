@@ -25,8 +25,8 @@
 namespace pawl {
 namespace {
 
-/// Without auth, a page from elsewhere must not reach the server through a name that it made point here, and
-/// who reaches it must not become the user that the server runs as.
+/// Without auth, a web page must not reach the server through a host name of its own (DNS rebinding), and a
+/// caller must not be able to run programs as the server's user.
 Result<void> check_without_auth(const ServerOptions& options, const http::Request& request,
                                 const http::Route& route) {
   if (!options.allow_insecure) PAWL_CHECK(server::check_local_host(request));
@@ -52,11 +52,11 @@ class CountedStream final : public http::Stream {
   const std::shared_ptr<server::QuotaSlot> slot_;
 };
 
-/// What /v1/me says where nobody is asked who they are.
-http::Route everybody_route() {
+/// /v1/me of a server without auth.
+http::Route anonymous_identity_route() {
   return {.path = "/v1/me",
           .id = "who_am_i",
-          .summary = "Who asks, with which role",
+          .summary = "The caller's user and role",
           .role = http::Role::anyone,
           .response = server::schema_ref("Identity"),
           .run_fast = [](const http::Request& request) -> Result<http::Response> {
@@ -118,7 +118,7 @@ struct Server::Impl {
   server::EventFeed feed;
   std::optional<server::Backups> backups;
   server::Waits waits;
-  std::optional<server::Watch> watch;  // where there is auth
+  std::optional<server::Watch> watch;  // only with auth
   server::Router router;
   std::unique_ptr<server::Transport> transport;
 };
@@ -201,13 +201,13 @@ Result<void> Server::Impl::add_routes() {
     for (auto& route : routes) PAWL_CHECK(router.add(std::move(route)));
   }
   PAWL_CHECK(add_own_routes());
-  if (options.auth == nullptr) PAWL_CHECK(router.add(everybody_route()));
+  if (options.auth == nullptr) PAWL_CHECK(router.add(anonymous_identity_route()));
   PAWL_TRY(document, server::openapi(router.entries()));
   return {};
 }
 
-/// Routes for anyone are served without asking who comes, so that operators can log in on one of the last
-/// connections, which ends after each such answer.
+/// Routes for anyone do not assign the connection, so that operators can log in on a reserved one. It is
+/// closed after such an answer.
 Result<void> Server::Impl::assign_connection(const http::Request& request) {
   const auto connection = request.connection.lock();
   if (!connection || request.role == http::Role::anyone) return {};

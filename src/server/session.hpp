@@ -111,9 +111,9 @@ class Shortcut {
     const std::lock_guard lock(mutex_);
     socket_ = socket;
   }
-  /// Nobody uses the socket any more when this returns.
+  /// No other thread uses the socket after this returns.
   void shut() { open(-1); }
-  /// How much of it the socket takes now; nothing where it is shut.
+  /// Sends what the socket takes now and returns its size; 0 if it is shut.
   std::size_t send(std::string_view bytes) {
     const std::lock_guard lock(mutex_);
     if (socket_ < 0) return 0;
@@ -126,8 +126,8 @@ class Shortcut {
   int socket_ = -1;
 };
 
-/// Where a session waits for what others make: an answer, or something to send on a stream. Used on the
-/// session's own thread but for the shortcut, and outlives the session while somebody holds it.
+/// Where a session waits for other threads: for an answer, or for the next piece of a stream. Only the
+/// shortcut is used off the session's thread. May outlive the session.
 struct Exchange {
   explicit Exchange(std::shared_ptr<Loop> home) : loop(std::move(home)) {}
   std::shared_ptr<Loop> loop;

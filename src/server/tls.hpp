@@ -13,7 +13,7 @@ namespace pawl::server {
 
 using Tls = std::shared_ptr<boost::asio::ssl::context>;
 
-/// Of TLS 1.2: whoever steals the key later cannot read what was recorded before.
+/// For TLS 1.2: with forward secrecy, a key that is stolen later does not decrypt recorded traffic.
 inline constexpr const char* kForwardSecret = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
 /// Both are PEM files. Error: `invalid_argument`, also where this OpenSSL has none of the ciphers: without

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Answers that may take long, such as that of a request that waits for the end of a run. A server that stops
-/// does not wait for them: it gives them at once.
+/// Replies that may take long, such as waiting for the end of a run. A server that stops answers them at once
+/// instead of waiting.
 
 #include <cstdint>
 #include <map>
@@ -18,9 +18,9 @@ class Waits {
  public:
   Waits() : state_(std::make_shared<State>()) {}
 
-  /// What to call in place of `reply`; it may be called when this is gone, and does nothing then.
+  /// A reply to use in place of `reply`; calling it after the destruction of this is a no-op.
   http::Reply hold(http::Reply reply);
-  /// Refuses all that wait with `stopped`, and what comes later.
+  /// Refuses all waiting and later replies with `stopped`.
   void close();
 
  private:
