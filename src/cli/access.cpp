@@ -18,8 +18,8 @@
 namespace pawl::cli {
 namespace {
 
-/// Typed twice where it is typed, else the first line of the file or of standard input. Never an argument:
-/// those can be seen by everybody on the machine.
+/// Prompted for twice, or the first line of the file or of standard input. Never an argument: every user of
+/// the machine can see those.
 Result<std::string> new_password(const std::string& file, std::string_view what) {
   if (!file.empty() && file != "-") {
     std::ifstream in(file);
@@ -126,7 +126,7 @@ Result<void> get_token(const Common& common, const LoginArguments& arguments) {
 /// Opens the store as its owner does, so that a server that runs keeps it.
 Result<FirstLogin> recover(const RecoverArguments& arguments) {
   const auto where = store_address(arguments.store);
-  // Opening as the owner makes a store where there is none.
+  // Opening as the owner would create an absent store.
   PAWL_CHECK(open_store_at({.where = where, .read_only = true, .create = false}));
   ThreadRuntime runtime;
   Machines machines;
@@ -149,7 +149,7 @@ int run_token_create(const Common& common, const TokenArguments& arguments) {
   const auto answer = client->call({.method = "POST", .target = "/v1/tokens", .body = *std::move(body)});
   return present(answer ? parse_answer(*answer) : fail(answer.error()), common.json, [](JsonValue token) {
     fmt::print("{}\n", printable(text_of(token, "token")));
-    note(fmt::format("the token {} ({}, {}) is shown this once", text_of(token, "id"), text_of(token, "name"),
+    note(fmt::format("the token {} ({}, {}) is shown only once", text_of(token, "id"), text_of(token, "name"),
                      text_of(token, "role")));
   });
 }
@@ -256,7 +256,7 @@ int run_user_recover(bool json, const RecoverArguments& arguments) {
 
 int run_login(const Common& common, const LoginArguments& arguments) {
   if (const auto got = get_token(common, arguments); !got) return report(got.error());
-  note(fmt::format("the token is kept in {}", credentials_path()));
+  note(fmt::format("the token is stored in {}", credentials_path()));
   return kOk;
 }
 

@@ -32,7 +32,7 @@ Result<JsonDocument> on_server(const SourceOptions& options, const std::string& 
     }
     if (state == "done") return document;
     if (state != "running") {
-      return fail(Code::store_io, "the server was started anew while it wrote the backup; begin again");
+      return fail(Code::store_io, "the server restarted during the backup; run it again");
     }
     const auto progress = document.root().find("progress");
     bar.show(progress ? progress->as_number().value_or(0) : 0);
@@ -43,8 +43,7 @@ Result<JsonDocument> on_server(const SourceOptions& options, const std::string& 
 
 Result<JsonDocument> of_store(const std::string& given, const std::string& target) {
   if (target.empty())
-    return fail(Code::invalid_argument,
-                "with --store, say where the copy goes: pawl backup --store PATH TARGET");
+    return fail(Code::invalid_argument, "--store needs a target: pawl backup --store PATH TARGET");
   PAWL_TRY(const auto store,
            open_store_at({.where = store_address(given), .read_only = true, .create = false}));
   ProgressBar bar("backup");

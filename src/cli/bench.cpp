@@ -51,8 +51,8 @@ struct Measure {
   }
 };
 
-double micros_since(Clock::time_point begun) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - begun).count();
+double micros_since(Clock::time_point started) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - started).count();
 }
 
 /// A directory in the present one, because that is the disk that is asked about; gone afterwards.
@@ -62,7 +62,7 @@ class Place {
     std::string name = "pawl-bench-XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) {
       return fail(Code::store_io,
-                  fmt::format("no directory can be made here: {}", std::generic_category().message(errno)));
+                  fmt::format("cannot create a directory here: {}", std::generic_category().message(errno)));
     }
     return Place(std::move(name));
   }
@@ -83,10 +83,10 @@ Result<Measure> measure_syncs(const Place& place, std::size_t count) {
   const int file = ::open(place.file("syncs").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0)
     return fail(Code::store_io,
-                fmt::format("no file can be made here: {}", std::generic_category().message(errno)));
+                fmt::format("cannot create a file here: {}", std::generic_category().message(errno)));
   Measure measure{.what = "fdatasync of 4 KiB"};
   const std::string page(4096, 'x');
-  const auto begun = Clock::now();
+  const auto started = Clock::now();
   bool failed = false;
   for (std::size_t i = 0; i < count && !failed; ++i) {
     const auto one = Clock::now();
@@ -94,23 +94,24 @@ Result<Measure> measure_syncs(const Place& place, std::size_t count) {
              ::fdatasync(file) != 0;
     measure.micros.push_back(micros_since(one));
   }
-  measure.seconds = micros_since(begun) / 1e6;
+  measure.seconds = micros_since(started) / 1e6;
   ::close(file);
   if (failed)
-    return fail(Code::store_io, fmt::format("the disk refuses: {}", std::generic_category().message(errno)));
+    return fail(Code::store_io,
+                fmt::format("cannot write to the disk: {}", std::generic_category().message(errno)));
   return measure;
 }
 
 /// One caller that waits for each step.
 Result<Measure> measure_one(Engine& engine, std::size_t count) {
   Measure measure{.what = "transitions, one caller"};
-  const auto begun = Clock::now();
+  const auto started = Clock::now();
   for (std::size_t i = 0; i < count; ++i) {
     const auto one = Clock::now();
     PAWL_CHECK(engine.send<bench::lamp>("0", bench::Press{}));
     measure.micros.push_back(micros_since(one));
   }
-  measure.seconds = micros_since(begun) / 1e6;
+  measure.seconds = micros_since(started) / 1e6;
   return measure;
 }
 
@@ -145,13 +146,13 @@ Result<Measure> measure_many(Runtime& runtime, Engine& engine, std::size_t count
                     press(caller);
                   });
   };
-  const auto begun = Clock::now();
+  const auto started = Clock::now();
   for (std::size_t i = 0; i < callers; ++i) press(i);
   runtime.wait(shared->all);
   if (shared->problem) return fail(*shared->problem);
   return Measure{.what = fmt::format("transitions, {} callers", callers),
                  .micros = std::move(shared->micros),
-                 .seconds = micros_since(begun) / 1e6};
+                 .seconds = micros_since(started) / 1e6};
 }
 
 Result<std::vector<Measure>> measure_all(const BenchArguments& arguments) {

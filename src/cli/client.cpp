@@ -81,7 +81,7 @@ std::optional<StreamEvent> EventReader::next() {
 
 Result<std::optional<StreamEvent>> EventStream::next(Duration most) {
   if (auto event = reader_.next()) return event;
-  const auto begun = std::chrono::steady_clock::now();
+  const auto started = std::chrono::steady_clock::now();
   PAWL_TRY(const auto piece, connection_->read(most));
   if (!piece) return fail(Code::unreachable, "the server ended the stream");
   if (!piece->empty()) {
@@ -89,7 +89,7 @@ Result<std::optional<StreamEvent>> EventStream::next(Duration most) {
     PAWL_CHECK(reader_.feed(*piece));
     return reader_.next();
   }
-  silent_ += std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begun);
+  silent_ += std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - started);
   if (silent_ < kSilence) return std::nullopt;
   return fail(Code::unreachable, "the stream has been silent for a minute");
 }
@@ -170,11 +170,11 @@ Result<std::string> Client::call_once(HttpRequest request, const std::string& ke
     if (attempt == kAttempts) {
       return fail(
           std::move(outcome.error())
-              .while_("whether it happened is not known")
+              .while_("the outcome is unknown")
               .with("hint",
-                    fmt::format("repeat it with --idempotency-key {}: it happens at most once", key)));
+                    fmt::format("repeat it with --idempotency-key {}; it takes effect at most once", key)));
     }
-    note(fmt::format("{}; asking again with the same idempotency key", outcome.error().message()));
+    note(fmt::format("{}; retrying with the same idempotency key", outcome.error().message()));
     std::this_thread::sleep_for(pause);
     pause *= 4;
   }

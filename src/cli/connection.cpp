@@ -68,7 +68,7 @@ class BeastConnection final : public Connection {
     if (failure == asio::error::connection_refused) {
       return fail(
           unreachable("nothing listens there")
-              .with("hint", "start a server with `pawl serve`, or say where it is with --url or PAWL_URL"));
+              .with("hint", "start a server with `pawl serve`, or set its address with --url or PAWL_URL"));
     }
     if (failure) return fail(unreachable(failure.message()));
     socket_of(stream_).set_option(Tcp::no_delay(true), failure);
@@ -207,7 +207,7 @@ class BeastConnection final : public Connection {
     const bool protocol = failure.category() == bhttp::make_error_code(bhttp::error::bad_version).category();
     if (protocol && failure != bhttp::error::end_of_stream && failure != bhttp::error::partial_message) {
       return {Code::answer_invalid,
-              fmt::format("{}: what answers there does not speak HTTP: {}", url_.text(), failure.message())};
+              fmt::format("{}: the answer is not HTTP: {}", url_.text(), failure.message())};
     }
     const bool closed =
         protocol || failure == asio::error::eof || failure == asio::ssl::error::stream_truncated;

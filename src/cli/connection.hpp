@@ -47,8 +47,8 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
   virtual ~Connection() = default;
 
-  /// `ca` is a PEM file with who may sign certificates; empty: whom the system trusts. Error: `unreachable`;
-  /// `invalid_argument` where the file cannot be used.
+  /// `ca` is a PEM file with trusted certificate authorities; empty: those of the system. Error:
+  /// `unreachable`; `invalid_argument` where the file cannot be used.
   static Result<std::unique_ptr<Connection>> open(const Url& url, const std::string& ca, WireLimits limits);
 
   /// Errors: `unreachable`, with the field `sent` once the request may have reached the server;

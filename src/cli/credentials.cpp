@@ -94,7 +94,7 @@ Result<std::string> find_token(const Url& url, const std::string& file) {
 Result<void> keep_token(const Url& url, const std::string& token) {
   const auto path = credentials_path();
   if (path.empty())
-    return fail(Code::invalid_argument, "neither PAWL_CREDENTIALS nor HOME says where to keep a token");
+    return fail(Code::invalid_argument, "cannot store a token: neither PAWL_CREDENTIALS nor HOME is set");
   std::error_code failure;
   const auto parent = std::filesystem::path(path).parent_path();
   if (!parent.empty()) std::filesystem::create_directories(parent, failure);

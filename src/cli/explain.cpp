@@ -40,7 +40,7 @@ int list_codes() {
 void add_explain(CLI::App& app, int& status) {
   auto* command = app.add_subcommand("explain", "Explain an error code (PAWL-1001, 1001 or its name)");
   const auto code = std::make_shared<std::string>();
-  command->add_option("code", *code, "the code; without it all are listed");
+  command->add_option("code", *code, "the code; default: list all codes");
   command->callback([code, &status] { status = code->empty() ? list_codes() : explain(*code); });
 }
 

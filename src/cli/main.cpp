@@ -42,8 +42,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& problem) {
     // Asking for help is no mistake; everything else is one of usage, whatever number CLI11 gives it.
     if (problem.get_exit_code() == 0) return app.exit(problem);
-    return wrong_usage(
-        fmt::format("{}; `{} --help` says what is right", printable(problem.what()), verb_path(app)));
+    return wrong_usage(fmt::format("{}; see `{} --help`", printable(problem.what()), verb_path(app)));
   }
   return status;
 }
@@ -54,6 +53,6 @@ int main(int argc, char** argv) {
   const int status = run(argc, argv);
   // A full disk behind standard output must not look like success.
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-  fmt::print(stderr, "pawl: standard output cannot be written\n");
+  fmt::print(stderr, "pawl: cannot write to standard output\n");
   return status == kOk ? kFailed : status;
 }

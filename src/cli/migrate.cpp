@@ -21,7 +21,7 @@ struct MigrateArguments {
   bool json = false;
 };
 
-/// One line that is drawn again and again, where somebody watches.
+/// A progress line that redraws itself; no-op without a terminal.
 class ProgressBar {
  public:
   void show(double part) {
@@ -55,8 +55,8 @@ int migrate(const MigrateArguments& arguments) {
     return print_json(fmt::format(R"({{"entries":{},"instances":{},"was_there":{}}})", done->entries,
                                   done->instances, done->was_there));
   }
-  fmt::print("{}: {} entries, counts and checksums agree\n",
-             done->was_there ? "had been copied before" : "copied", done->entries);
+  fmt::print("{}: {} entries, counts and checksums agree\n", done->was_there ? "copied already" : "copied",
+             done->entries);
   return kOk;
 }
 
@@ -65,12 +65,14 @@ int migrate(const MigrateArguments& arguments) {
 void add_migrate(CLI::App& app, int& status) {
   auto* verb = app.add_subcommand("migrate", "Copy a stopped store from SQLite to PostgreSQL or back");
   const auto arguments = std::make_shared<MigrateArguments>();
-  verb->add_option("--from", arguments->from, "sqlite:PATH or postgresql://…; nobody may have it open")
+  verb->add_option("--from", arguments->from,
+                   "sqlite:PATH or postgresql://…; no other process may have it open")
       ->required();
-  verb->add_option("--to", arguments->to, "sqlite:PATH or postgresql://…; holds no store yet")->required();
+  verb->add_option("--to", arguments->to, "sqlite:PATH or postgresql://…; must not hold a store yet")
+      ->required();
   verb->add_flag("--without-application-tables", arguments->without_application_tables,
-                 "copy the store alone, although tables of the application have rows");
-  verb->add_flag("--json", arguments->json, "print JSON for programs");
+                 "copy only the store, even if tables of the application have rows");
+  verb->add_flag("--json", arguments->json, "print JSON");
   verb->callback([arguments, &status] { status = migrate(*arguments); });
 }
 

@@ -45,7 +45,7 @@ int report(const Error& error) {
   std::fflush(stdout);  // what was printed before comes first where both go to one place
   fmt::print(stderr, "pawl: PAWL-{} {}: {}\n", number, name(error.code()), printable(error.message()));
   if (const auto hint = error.field("hint"); !hint.empty()) fmt::print(stderr, "hint: {}\n", printable(hint));
-  fmt::print(stderr, "hint: `pawl explain {}` says what it means\n", number);
+  fmt::print(stderr, "hint: `pawl explain {}` explains the error\n", number);
   return exit_code(error.code());
 }
 

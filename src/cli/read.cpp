@@ -92,8 +92,7 @@ void show_history(JsonValue root) {
   });
   table.print();
   const auto truncated = root.find("truncated");
-  if (truncated && truncated->as_boolean().value_or(false))
-    note("what came before was cut away by retention");
+  if (truncated && truncated->as_boolean().value_or(false)) note("older entries were removed by retention");
   if (const auto next = number_of(root, "next"); next != 0)
     note(fmt::format("there is more: --before {}", next));
 }
@@ -193,7 +192,7 @@ int run_pools(const Common& common, const PoolArguments& arguments) {
                                        .target = "/v1/pools/" + http::encode_percent(arguments.pool),
                                        .body = fmt::format("{{\"size\":{}}}", *arguments.size)});
     return present(resized ? parse_answer(*resized) : fail(resized.error()), common.json, [](JsonValue pool) {
-      fmt::print("{} has {} permits until the next start\n", printable(text_of(pool, "name")),
+      fmt::print("{} has {} permits until the server restarts\n", printable(text_of(pool, "name")),
                  grouped(number_of(pool, "size")));
     });
   }

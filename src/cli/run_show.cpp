@@ -134,8 +134,7 @@ void show_timeline(JsonValue timeline) {
   }
   table.print();
   const auto truncated = timeline.find("truncated");
-  if (truncated && truncated->as_boolean().value_or(false))
-    note("what came before was cut away by retention");
+  if (truncated && truncated->as_boolean().value_or(false)) note("older entries were removed by retention");
 }
 
 std::string span_line(JsonValue span) {

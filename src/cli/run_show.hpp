@@ -11,7 +11,7 @@
 namespace pawl::cli {
 
 bool run_finished(JsonValue run);
-/// What a finished run means for who waited for it: 0 where it is done or handed off, otherwise `kRunEnded`.
+/// The exit code for a finished run: 0 if it is done or handed off, else `kRunEnded`.
 int run_exit_code(JsonValue run);
 Style run_style(JsonValue run);
 

@@ -65,11 +65,10 @@ int check_config(const std::string& file) {
 void add_serve(CLI::App& app, int& status) {
   auto* command = app.add_subcommand("serve", "Serve machines over HTTP, on a store of its own");
   const auto arguments = std::make_shared<ServeArguments>();
-  command->add_option("-c,--config", arguments->file,
-                      "the configuration; default: pawl.yaml if there is one");
+  command->add_option("-c,--config", arguments->file, "the configuration; default: pawl.yaml if it exists");
   command->add_option("--listen", arguments->listen, "address and port, such as 127.0.0.1:7420");
   command->add_option("--data", arguments->data, "directory of the store");
-  command->add_flag("--demo", arguments->demo, "run the demo, which moves orders by itself");
+  command->add_flag("--demo", arguments->demo, "run the demo system, which simulates orders");
   command->callback([arguments, &status] { status = run_server(*arguments); });
 }
 

@@ -31,7 +31,7 @@ std::string store_address(const std::string& given) {
 
 Result<Client> open_client(const SourceOptions& options) {
   if (!options.store.empty()) {
-    return fail(Code::invalid_argument, "this needs a running server: give --url instead of --store");
+    return fail(Code::invalid_argument, "this needs a running server: use --url instead of --store");
   }
   PAWL_TRY(auto url, parse_url(or_environment(options.url, "PAWL_URL", kDefaultUrl)));
   PAWL_TRY(auto token, find_token(url, options.token_file));

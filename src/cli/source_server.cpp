@@ -85,8 +85,8 @@ class ServerFeed final : public Feed {
     const auto opened = open();
     if (opened) {
       notice_(cursor_.empty()
-                  ? "connected again; what happened meanwhile is not shown, because there is no cursor yet"
-                  : "connected again; going on behind the last entry");
+                  ? "connected again; entries of the meantime are missing, because there was no cursor yet"
+                  : "connected again; continuing after the last entry");
       return {};
     }
     if (!passes(opened.error().code())) return opened;

@@ -216,7 +216,7 @@ int check(const Arguments& arguments) {
 // pawl store repair
 
 int repair(const Arguments& arguments) {
-  // By the owner: nobody else may have it open.
+  // As the owner: no other process may have it open.
   const auto store = open_store_at({.where = store_address(arguments.path), .create = false});
   if (!store) return report(store.error());
   const auto done = (*store)->repair();
@@ -245,31 +245,32 @@ int repair(const Arguments& arguments) {
 int run_check(const std::string& path, bool json) { return check({.path = path, .json = json}); }
 
 void add_store(CLI::App& app, int& status) {
-  auto* noun = app.add_subcommand("store", "Look into a store's file; only repair changes it");
+  auto* noun = app.add_subcommand("store", "Inspect a store's file; only repair changes it");
   noun->require_subcommand(1);
   const auto arguments = std::make_shared<Arguments>();
   const auto verb = [&](const char* name, const char* text, int (*run)(const Arguments&)) {
     auto* command = noun->add_subcommand(name, text);
     command->add_option("path", arguments->path, "the store's file")->required();
-    command->add_flag("--json", arguments->json, "print JSON for programs");
+    command->add_flag("--json", arguments->json, "print JSON");
     command->callback([arguments, run, &status] { status = run(*arguments); });
     return command;
   };
   const auto limit = [&](CLI::App* command) {
-    command->add_option("--limit", arguments->limit, "at most so many entries")
+    command->add_option("--limit", arguments->limit, "most entries to show")
         ->check(CLI::Range(std::size_t{1}, kMostEntries))
         ->capture_default_str();
   };
   verb("info", "Show incarnation, epoch, newest entry, horizon, and instances by machine and state", info);
-  verb("check", "Read everything and compare heads with the log; 1 when it is damaged", check);
+  verb("check", "Check heads against the log; exits with 1 if damaged", check);
   verb("repair", "Rebuild missing heads from the log; no other process may have the store open", repair);
   auto* log_verb = verb("log", "Show entries of the log in order", log);
-  log_verb->add_option("--after", arguments->after, "begin behind this entry")->check(CLI::NonNegativeNumber);
+  log_verb->add_option("--after", arguments->after, "only entries after this one")
+      ->check(CLI::NonNegativeNumber);
   limit(log_verb);
-  auto* history_verb = verb("history", "Show what happened to one instance, newest first", history);
+  auto* history_verb = verb("history", "Show an instance's history, newest entry first", history);
   history_verb->add_option("machine", arguments->machine, "the machine's stored name")->required();
   history_verb->add_option("key", arguments->key, "the instance's key")->required();
-  history_verb->add_option("--before", arguments->before, "begin before this entry")
+  history_verb->add_option("--before", arguments->before, "only entries before this one")
       ->check(CLI::NonNegativeNumber);
   limit(history_verb);
 }

@@ -68,7 +68,7 @@ int run_tail(const Common& common, const TailArguments& arguments) {
       }
       if (++shown == arguments.limit) return kOk;
     }
-    // Who reads this through a pipe sees it now; where nobody reads any more, there is nothing left to do.
+    // Flushed for readers of a pipe; if the reader is gone, this ends.
     if (std::fflush(stdout) != 0) return kFailed;
   }
 }

@@ -87,7 +87,7 @@ Result<std::string> read_secret(std::string_view prompt) {
     auto silent = before;
     silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
     ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent);
-    // Only now, so that whoever answers at once is not seen.
+    // After echo is off, so that an immediate answer is not shown.
     fmt::print(stderr, "{}: ", printable(prompt));
   }
   std::string line;
@@ -97,7 +97,7 @@ Result<std::string> read_secret(std::string_view prompt) {
     ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
     fmt::print(stderr, "\n");
   }
-  if (!read) return fail(Code::invalid_argument, fmt::format("{}: the input ended before a line", prompt));
+  if (!read) return fail(Code::invalid_argument, fmt::format("{}: no input", prompt));
   return line;
 }
 

@@ -25,7 +25,7 @@ std::size_t columns(std::string_view text);
 /// The text in at most so many columns; what is cut off is shown as "…".
 std::string clip(std::string_view text, std::size_t most);
 
-/// "3s ago", "in 2h", "now": the two largest units would not help anybody who reads a list.
+/// "3s ago", "in 2h", "now": with the largest unit only, for lists.
 std::string relative(Time time, Time now);
 
 /// "2026-11-16T04:33:14Z": to the second, for tables.

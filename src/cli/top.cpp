@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pawl top: the terminal, the keys, and who keeps the model up to date.
+// pawl top: the terminal, the keys, and the thread that updates the model.
 #include "cli/top.hpp"
 
 #include <fmt/format.h>
@@ -175,7 +175,7 @@ Key read_key(std::chrono::milliseconds most) {
   if (::poll(&input, 1, static_cast<int>(most.count())) != 1) return Key::none;
   std::array<char, 16> bytes{};
   const auto count = ::read(STDIN_FILENO, bytes.data(), bytes.size());
-  if (count <= 0) return Key::quit;  // nobody can press a key any more
+  if (count <= 0) return Key::quit;  // standard input has ended
   const std::string_view pressed(bytes.data(), static_cast<std::size_t>(count));
   if (pressed == "q" || pressed == "Q") return Key::quit;
   if (pressed == "\x1b[A" || pressed == "\x1bOA" || pressed == "k") return Key::up;

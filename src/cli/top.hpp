@@ -30,7 +30,7 @@ class TopModel {
 
   /// The lines of one frame that fits, the body moved up by `scroll` lines; a scroll too far is made smaller.
   std::vector<std::string> frame(Size size, std::size_t& scroll, const std::string& clock) const;
-  /// The whole of it, for where there is no screen.
+  /// The whole frame, for output without a terminal.
   std::vector<std::string> whole(Size size, const std::string& clock) const;
 
  private:

@@ -155,7 +155,7 @@ class ServerTest(Case):
         self.assertEqual(self.server.pawl("timers", "demo_order").returncode, 0)
         self.assertEqual(self.server.json("pools", "demo_couriers", "--size", 5), {"name": "demo_couriers", "size": 5})
         resized = self.server.pawl("pools", "demo_couriers", "--size", 4)
-        self.assertEqual(resized.stdout, "demo_couriers has 4 permits until the next start\n")
+        self.assertEqual(resized.stdout, "demo_couriers has 4 permits until the server restarts\n")
         self.assertEqual({pool["name"] for pool in self.server.json("pools")["pools"]},
                          {"begun", "workers", "demo_couriers", "demo_dock"})
         self.assertRegex(self.server.pawl("pools").stdout, r"(?m)^POOL +SIZE +GRANTED +WAITING\nworkers +8 ")
@@ -241,7 +241,7 @@ class TailTest(Case):
             server.kill()
             self.assertIn("lost the server", tail.stderr.readline())
             again = self.serve(place, port=port)
-            self.assertIn("connected again; going on behind the last entry", tail.stderr.readline())
+            self.assertIn("connected again; continuing after the last entry", tail.stderr.readline())
             made = again.json("create", "demo_order", "after-the-crash")
             while seqs[-1] < made["seq"]:
                 seqs.append(json.loads(tail.stdout.readline())["seq"])
