@@ -173,10 +173,10 @@ TEST(Config, WhatAReloadCannotChangeIsNamed) {
   systems.push_back(std::make_unique<Kettle>());
   const auto config = [&](std::string_view yaml) { return parse_config(yaml, "f", systems).value(); };
   const auto running = config("drain_timeout: 10s\nsystems: [a]\nlog: {level: warn}\n");
-  EXPECT_THAT(changes_for_a_start(running, running, systems), testing::IsEmpty());
-  EXPECT_THAT(changes_for_a_start(running, config("systems: [a]"), systems), testing::IsEmpty())
+  EXPECT_THAT(keys_that_need_restart(running, running, systems), testing::IsEmpty());
+  EXPECT_THAT(keys_that_need_restart(running, config("systems: [a]"), systems), testing::IsEmpty())
       << "a level can be changed, and a default may be left out";
-  EXPECT_THAT(changes_for_a_start(running,
+  EXPECT_THAT(keys_that_need_restart(running,
                                   config("listen: 127.0.0.1:1\nengine: {pools: {a: 1}}\n"
                                          "kettle: {litres: 2}\nlimits: {streams: 1}"),
                                   systems),
