@@ -51,8 +51,8 @@ class Auth : public System {
   /// as a failed attempt.
   virtual Result<void> authenticate_again(http::Request& request, const http::Route& route) = 0;
 
-  /// `changed` is called, on any thread but an I/O thread, after access was withdrawn: a token revoked, a user
-  /// removed or changed, a login ended. For one server at a time; nullptr when it stops.
+  /// `changed` is called, on any thread but an I/O thread, after access was withdrawn: a token revoked, a
+  /// user removed or changed, a login ended. For one server at a time; nullptr when it stops.
   virtual void on_change(std::function<void()> changed) = 0;
 
   /// After `start`: a new one-time password, until the first administrator has chosen a password.
@@ -65,7 +65,7 @@ class Auth : public System {
 
 std::unique_ptr<Auth> make_auth(AuthOptions options = {});
 
-/// Recovers access for the machine's owner: makes this user, new or existing, an administrator with a one-time
+/// Recovers access for the machine's owner: makes this user, new or not, an administrator with a one-time
 /// password. For an engine with the machines of `Auth` whose store no server has open.
 Result<FirstLogin> recover_login(Engine& engine, const std::string& name);
 

@@ -9,6 +9,8 @@
 #include <iterator>
 #include <optional>
 
+#include "kernel/code_point.hpp"
+
 namespace pawl::cli {
 namespace {
 
@@ -64,24 +66,13 @@ bool among(const std::array<Range, N>& ranges, char32_t point) {
 }
 
 struct Decoded {
-  std::optional<char32_t> point;  // nothing where the byte is no UTF-8
+  std::optional<char32_t> point;  // nullopt if the byte is not UTF-8
   std::size_t bytes = 1;
 };
 
 Decoded decode_at(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) -> unsigned { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(at);
-  if (first < 0x80) return {.point = first};
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || at + length > text.size()) return {};
-  char32_t point = first & (0x7FU >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(at + i) & 0xC0U) != 0x80U) return {};
-    point = (point << 6U) | (byte(at + i) & 0x3FU);
-  }
-  constexpr std::array<char32_t, 5> kLeast{0, 0, 0x80, 0x800, 0x10000};
-  if (point < kLeast[length] || point > 0x10FFFF || (point >= 0xD800 && point <= 0xDFFF)) return {};
-  return {.point = point, .bytes = length};
+  const auto found = first_code_point(text.substr(at));
+  return found.size == 0 ? Decoded{} : Decoded{.point = found.value, .bytes = found.size};
 }
 
 std::size_t width_of(Decoded decoded) {

@@ -53,7 +53,7 @@ void Failures::note(const std::string& address, Instant now) {
   const std::lock_guard lock(mutex_);
   if (by_address_.size() >= kMostAddresses) {
     std::erase_if(by_address_, [&](const auto& entry) { return now >= entry.second.started + window_; });
-    // So many addresses at once are an attack, in which counting each of them is no help.
+    // So many addresses at once are an attack, which limits per address cannot stop.
     if (by_address_.size() >= kMostAddresses) by_address_.clear();
   }
   auto& count = by_address_[address];

@@ -26,7 +26,7 @@ class Logins {
  public:
   static constexpr std::size_t kMost = 10'000;
 
-  /// The cookie's value. The oldest login goes where there are too many.
+  /// Returns the cookie's value. Removes the oldest login if there are too many.
   std::string add(Login login);
   std::optional<Login> find(std::string_view cookie, Instant now);
   void remove(std::string_view cookie);
@@ -43,7 +43,7 @@ class Failures {
  public:
   Failures(std::size_t most, Duration window) : most_(most), window_(window) {}
 
-  /// Whether this address has to wait.
+  /// Whether this address has reached its limit of failures.
   bool blocked(const std::string& address, Instant now);
   void note(const std::string& address, Instant now);
 

@@ -16,7 +16,7 @@ namespace pawl::server {
 /// Thread-safe. Its destruction waits for a backup that is being written.
 class Backups {
  public:
-  /// `directory` is made when the first backup is. With `elsewhere`, every backup is refused with that text.
+  /// The first backup creates `directory`. With `elsewhere`, every backup is refused with that text.
   Backups(Runtime& runtime, Engine& engine, std::string directory, std::string elsewhere = {});
 
   std::vector<http::Route> routes();

@@ -203,7 +203,7 @@ Result<std::string> request_id(const http::Request& request) {
         fmt::format("the header Idempotency-Key has 1 to {} printable ASCII characters without blanks",
                     kMostKey));
   }
-  // Whose key it is belongs to it: two callers may choose the same.
+  // The caller is part of it: two callers may choose the same key.
   return key.empty() ? std::string() : fmt::format("http/{}/{}", request.user, key);
 }
 

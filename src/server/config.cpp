@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 
-/// What a value may be read as; the text of the error says what was expected.
+/// Reads a value into the configuration; returns what was expected if it does not fit.
 using Read = std::function<std::optional<std::string>(Config&, const YAML::Node&)>;
 
 struct Key {
@@ -48,7 +48,7 @@ std::optional<std::uint64_t> to_bytes(std::string_view text) {
   return to_number(text);
 }
 
-/// A value as text, to be compared.
+/// A value as text, for comparison.
 std::string value_of(const YAML::Node& node) { return node.IsScalar() ? node.Scalar() : YAML::Dump(node); }
 
 // One maker per type. `place` gives the field of the configuration that the key sets.
@@ -367,8 +367,8 @@ Result<Config> load_config(const std::string& path, const Systems& systems) {
   return parse_config(text, path, systems);
 }
 
-std::vector<std::string> changes_for_a_start(const Config& running, const Config& fresh,
-                                             const Systems& systems) {
+std::vector<std::string> keys_that_need_restart(const Config& running, const Config& fresh,
+                                                const Systems& systems) {
   std::vector<std::string> changed;
   for (const auto& key : config_keys(systems)) {
     const auto value = [&](const Config& config) {

@@ -20,7 +20,7 @@
 
 namespace pawl::server {
 
-/// Everything that `pawl serve` can be told.
+/// The configuration of `pawl serve`.
 struct Config {
   std::string store{};  ///< empty: SQLite in the data directory
   std::string data = "pawl-data";
@@ -45,21 +45,21 @@ struct ConfigKey {
   bool reloadable = false;
 };
 
-/// The systems whose keys are known besides the server's own.
+/// The systems that add keys to the server's own.
 using Systems = std::vector<std::unique_ptr<System>>;
 
 std::vector<ConfigKey> config_keys(const Systems& systems = {});
 
-/// What the file says of a system is set there. Error: `config_invalid` with the line, the key and what would
-/// be right. `file` is for messages.
+/// Passes the keys of a system on to it. Error: `config_invalid` with the line, the key and what was
+/// expected. `file` is for messages.
 Result<Config> parse_config(std::string_view yaml, std::string_view file, const Systems& systems = {});
 Result<Config> load_config(const std::string& path, const Systems& systems = {});
 
-/// Keys with another value than in the configuration that runs, and which only a start can change.
-std::vector<std::string> changes_for_a_start(const Config& running, const Config& fresh,
-                                             const Systems& systems = {});
+/// Changed keys that need a restart.
+std::vector<std::string> keys_that_need_restart(const Config& running, const Config& fresh,
+                                                const Systems& systems = {});
 
-/// A file that says nothing but the defaults, with every description.
+/// A file with every key, its default and its description.
 std::string default_config(const Systems& systems = {});
 
 }  // namespace pawl::server

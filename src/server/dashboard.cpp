@@ -74,11 +74,11 @@ bool is_version(std::string_view segment) {
          std::ranges::all_of(segment.substr(1), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// Whether a path that is no file may be an address inside the page.
+/// Whether a path without a file may be an address inside the page.
 bool is_place(std::string_view path) {
   const auto first = path.substr(1, path.find('/', 1) - 1);
   if (is_version(first) || first == "metrics" || first == "healthz" || first == "readyz") return false;
-  // A file that is asked for at the top, such as /favicon.ico, is not there; neither is an old asset.
+  // Absent files at the top, such as /favicon.ico, and old assets are not addresses of the page.
   const bool file = first.size() + 1 == path.size() && first.find('.') != std::string_view::npos;
   return !file && !path.starts_with(kAssets);
 }

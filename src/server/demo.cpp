@@ -80,7 +80,7 @@ constexpr Duration kPace = 700ms;
 constexpr int kOrdersPerDelivery = 6;
 constexpr const char* kCouriers = "demo_couriers";
 
-// The shop window: docs/dashboard.md describes what a page is given.
+// The demo's page; docs/dashboard.md describes the interface of pages.
 constexpr const char* kPage = R"js(
 const make = (name, text, className) =>
   Object.assign(document.createElement(name), { textContent: text ?? '', className: className ?? '' });
@@ -177,20 +177,20 @@ class Demo final : public System {
     }
     started_.notify_all();
     lane_ = runtime.open_lane("demo");
-    // Its tasks do not go by the pointer, which is empty as soon as the lane begins to end.
+    // Tasks must not use the pointer, which is empty as soon as the lane is being destroyed.
     lane_->post([this, &lane = *lane_] { next_order(lane); });
     return {};
   }
   void stop() override { lane_.reset(); }
 
  private:
-  /// Waits for `start`: work that was interrupted runs again as soon as the engine is open, which is earlier.
+  /// Waits for `start`: interrupted work resumes when the engine opens, which is earlier.
   bool may_begin(const WorkContext& context) {
     std::unique_lock lock(mutex_);
     return started_.wait(lock, context.stop, [&] { return runtime_ != nullptr; });
   }
 
-  /// The bank is busy now and then, and refuses the dearest.
+  /// The bank is sometimes busy, and refuses the most expensive orders.
   Result<Reply> pay(const WorkContext& context, const Charge& charge) {
     if (!may_begin(context)) return fail(Code::cancelled, "the shop did not open");
     pause(context, std::chrono::milliseconds(200 + runtime_->random() % 800));

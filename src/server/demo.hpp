@@ -7,7 +7,7 @@
 
 namespace pawl::server {
 
-/// Orders that move by themselves: through work, timers and a permit pool. Switched on by `demo: true`.
+/// Simulates orders that use work, timers and a permit pool. Enabled by `demo: true`.
 std::unique_ptr<System> make_demo();
 
 }  // namespace pawl::server

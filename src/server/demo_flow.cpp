@@ -16,12 +16,12 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view kNowhere = "Atlantis";
 
-/// Chance that is the same for each attempt at a step, so that a step that is tried again goes on as it was.
+/// Random, but the same for each attempt at a step, so that a retried step continues as it was.
 std::size_t chance(const Step& step, std::size_t of) {
   return std::hash<std::string>{}(step.request_id() + step.run_ulid()) % of;
 }
 
-/// Works through its parts, each of which takes this long. False where it was asked to stop.
+/// Works through parts that take this long each. False if it was stopped.
 bool work(Step& step, int parts, std::chrono::milliseconds each, std::string_view text) {
   std::mutex mutex;
   std::condition_variable_any never;

@@ -20,7 +20,7 @@ struct Parcel {
   std::string tracking;
 };
 
-/// Picks, packs and ships: now and then a step has to be tried again, or there is no road to the city.
+/// Picks, packs and ships: sometimes a step is retried, or no road leads to the city.
 Flow<Consignment, Parcel> delivery_flow();
 
 }  // namespace pawl::server::demo

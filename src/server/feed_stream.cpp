@@ -19,7 +19,7 @@ std::string frame_text(const LogEvent& event, bool visible) {
   JsonWriter out;
   write_event(out, event, visible);
   auto json = out.take().value_or("{}");
-  // Between the tokens of a JSON text a blank is as good as a line break, which would end the event.
+  // JSON allows a blank between tokens in place of a line break, which would end the event.
   std::ranges::replace_if(json, [](char byte) { return byte == '\n' || byte == '\r'; }, ' ');
   return "id: " + event.cursor + "\nevent: " + event.kind + "\ndata: " + json + "\n\n";
 }
@@ -69,7 +69,7 @@ bool FeedStream::take(std::string& out) {
   {
     const std::lock_guard lock(mutex_);
     notified_ = false;
-    // Who loses the connection before the first entry can go on from here, too.
+    // A reader that loses the connection before the first entry can resume from here.
     if (!std::exchange(greeted_, true)) fmt::format_to(std::back_inserter(out), "id: {}\n\n", cursor_);
     while (!waiting_.empty() && out.size() < kPiece) {
       const auto& text = waiting_.front()->text_for(filter_.role);
@@ -97,7 +97,7 @@ bool FeedStream::take(std::string& out) {
 void FeedStream::idle(std::string& out) {
   const std::lock_guard lock(mutex_);
   if (!passed_.empty() && waiting_.empty()) {
-    // An id without data moves the reader's cursor and shows nothing.
+    // An id without data only advances the reader's cursor.
     fmt::format_to(std::back_inserter(out), "id: {}\n\n", passed_);
     cursor_ = std::exchange(passed_, {});
   } else {

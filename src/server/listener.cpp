@@ -22,7 +22,7 @@ using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, Executor>;
 void warn_of_open_key(const std::string& key, const Logger& log) {
   struct stat found{};
   if (::stat(key.c_str(), &found) != 0 || (found.st_mode & (S_IRWXG | S_IRWXO)) == 0) return;
-  log.warn("others than the server may read its private key", {{"key", key}, {"hint", "chmod 600"}});
+  log.warn("other users can read the private key", {{"key", key}, {"hint", "chmod 600"}});
 }
 
 Result<asio::ip::address> parse_ip(const std::string& text) {
@@ -32,7 +32,7 @@ Result<asio::ip::address> parse_ip(const std::string& text) {
   return fail(Code::invalid_argument, fmt::format("\"{}\" is not an IP address", text));
 }
 
-/// What connections are counted by. Whoever has one address of IPv6 mostly has all of its network of 64 bits.
+/// The address that connections are counted by: for IPv6 the /64 network, which usually belongs to one host.
 std::string counted_address(asio::ip::address address) {
   if (!address.is_v6()) return address.to_string();
   if (address.to_v6().is_v4_mapped()) {
@@ -43,7 +43,7 @@ std::string counted_address(asio::ip::address address) {
   return asio::ip::address_v6(bytes).to_string();
 }
 
-/// How often deadlines are looked at: a quarter of the shortest one, within reason.
+/// How often deadlines are checked: a quarter of the shortest one, within bounds.
 std::chrono::milliseconds tick_of(const HttpLimits& limits) {
   const auto shortest = std::min({limits.idle_timeout, limits.header_timeout, limits.body_timeout,
                                   limits.reserved_timeout, limits.write_timeout, limits.heartbeat});
@@ -115,7 +115,7 @@ class Listener final : public Transport {
     });
     const auto deadline = std::chrono::steady_clock::now() + most;
     std::unique_lock lock(gone_mutex_);
-    // Ends of connections are not announced; a glance now and then is enough for a process that stops.
+    // Closed connections do not notify; polling is good enough for a process that stops.
     while (shared_->counters.connections > 0 && std::chrono::steady_clock::now() < deadline) {
       gone_.wait_for(lock, std::chrono::milliseconds(2));
     }
@@ -131,7 +131,7 @@ class Listener final : public Transport {
       for (auto* session : sessions) session->close();
     });
     guards_.clear();
-    // A session that waits for an answer ends now; one whose answer never comes must not hold up the end.
+    // Sessions that wait for an answer end now; an answer that never comes must not block the stop.
     for (const auto& loop : loops_) asio::post(loop->context, [loop] { loop->context.stop(); });
     threads_.clear();  // joins
     for (const auto& loop : loops_) {
@@ -161,7 +161,7 @@ class Listener final : public Transport {
     acceptor_->async_accept(loop->context, [this, loop](const Failure& failure, Socket socket) {
       if (!accepting_) return;
       if (failure) {
-        // Out of file descriptors, mostly: without a pause this would spin.
+        // Usually out of file descriptors: without a pause this would spin.
         options_.log.warn("a connection was not accepted", {{"error", failure.message()}});
         retry_->expires_after(std::chrono::milliseconds(50));
         retry_->async_wait([this](const Failure& cancelled) {
@@ -184,7 +184,7 @@ class Listener final : public Transport {
       const std::lock_guard lock(tls_mutex_);
       tls = tls_;
     }
-    // A handshake costs more than what a refusal is worth.
+    // Closed without an answer: a handshake costs more than a refusal is worth.
     if (!slot && tls) return;
     asio::post(loop->context,
                [shared = shared_, loop, socket = std::move(socket), slot = std::move(slot), tls]() mutable {

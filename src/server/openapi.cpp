@@ -40,7 +40,7 @@ void write_parameters(JsonWriter& out, const Router::Entry& entry) {
   out.end_array();
 }
 
-/// What any route may be refused with follows from its description.
+/// The route's own errors, and those that follow from its description.
 std::set<Code> errors_of(const http::Route& route) {
   std::set<Code> codes(route.errors.begin(), route.errors.end());
   if (!route.query.empty()) codes.insert(Code::unknown_name);

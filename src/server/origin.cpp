@@ -25,7 +25,7 @@ bool same_in_any_case(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, {}, to_lower, to_lower);
 }
 
-/// A decimal number without leading zeros, at most so large.
+/// Whether it is a decimal number without leading zeros, at most `most`.
 bool is_plain_number(std::string_view text, unsigned most) {
   unsigned value = 0;
   const auto* end = text.data() + text.size();
@@ -33,7 +33,7 @@ bool is_plain_number(std::string_view text, unsigned most) {
   return std::from_chars(text.data(), end, value).ptr == end && value <= most;
 }
 
-/// Nothing where it is malformed.
+/// nullopt if malformed.
 std::optional<Authority> parse_authority(std::string_view text) {
   const bool bracketed = text.starts_with('[');
   const auto end = std::min(text.find(bracketed ? ']' : ':'), text.size());
@@ -47,7 +47,7 @@ std::optional<Authority> parse_authority(std::string_view text) {
   return Authority{host, rest.substr(1)};
 }
 
-/// Every value of this header. Several are possible where a request was made up to confuse.
+/// Every value of this header. A hostile request may have several.
 std::vector<std::string_view> values_of(const http::Request& request, std::string_view name) {
   std::vector<std::string_view> values;
   for (const auto& [key, value] : request.headers) {

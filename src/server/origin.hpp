@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Where a request goes to and which page sent it: what keeps web pages of other sites away from the server.
+/// Checks a request's host and origin, so that web pages of other sites cannot use the server.
 
 #include <string_view>
 

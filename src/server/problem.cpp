@@ -182,7 +182,7 @@ std::string to_problem(const Error& error) {
   for (const auto& field : error.fields()) out.key(field.key).string(field.value);
   out.end_object().end_object();
   if (auto text = out.take()) return *std::move(text);
-  // What the caller sent and an error repeats need not be UTF-8; what stands in the registry is.
+  // An error may repeat input that is not UTF-8; the summary in the registry is UTF-8.
   return to_problem(Error(error.code(), std::string(info(error.code()).summary)));
 }
 

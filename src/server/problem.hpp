@@ -8,7 +8,7 @@
 
 namespace pawl::server {
 
-/// The HTTP status that belongs to a code: the one table of it.
+/// The HTTP status of a code.
 int status_of(Code code) noexcept;
 
 /// "Not Found"; the phrase of a status that the server uses.
@@ -16,7 +16,7 @@ std::string_view reason(int status) noexcept;
 
 http::Response to_response(const Error& error);
 
-/// The problem's JSON alone, for places that are not a response, such as the end of an event stream.
+/// The problem's JSON alone, for use outside of a response, such as the end of an event stream.
 std::string to_problem(const Error& error);
 
 }  // namespace pawl::server

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What the API shows, as JSON. The schemas in schemas.cpp describe the same.
+/// Renders the API's answers as JSON. schemas.cpp has their schemas.
 
 #include <string>
 
@@ -13,7 +13,7 @@
 
 namespace pawl::server {
 
-/// What stands in place of data that the caller's role does not see.
+/// Replaces data that the caller's role does not see.
 inline constexpr std::string_view kConfidential = "(confidential)";
 
 /// Whether this role sees data that is shown to `readers`.
@@ -22,7 +22,7 @@ bool sees_data(http::Role role, Readers readers);
 /// because its readers are unknown.
 bool sees_data(http::Role role, const Definition* definition);
 
-/// With the events that are legal in its state, where the definition is known. The data as `role` sees it.
+/// With the legal events of its state, if the definition is known. The data as `role` sees it.
 void write_instance(JsonWriter& out, const Instance& instance, const Definition* definition, http::Role role);
 /// `visible`: with its payload and data.
 void write_event(JsonWriter& out, const LogEvent& event, bool visible);

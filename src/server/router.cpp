@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kMostParameters = 64;
 constexpr std::size_t kMostSegments = 15;  // of a route
 
-/// The parts of a path, which it views. One with too many fits no route.
+/// Views of the parts of a path. A path with too many parts matches no route.
 class Segments {
  public:
   explicit Segments(std::string_view path) {
@@ -182,7 +182,7 @@ Router::Router(Runtime& runtime, std::size_t workers, Logger log)
       log_(std::move(log)),
       workers_(
           runtime.open_thread_pool("http", {.threads = std::max<std::size_t>(workers, 1), .queue = 1024})) {
-  // Shared with the last request, because the router may be gone before that one has told it.
+  // Shared with the last request, which may finish after the router is gone.
   const auto told = std::make_shared<std::promise<void>>();
   none_runs_ = told->get_future();
   running_ = std::shared_ptr<void>(nullptr, [told](std::nullptr_t) { told->set_value(); });
@@ -244,7 +244,7 @@ Result<Router::Match> Router::find(const http::Request& request) const {
   return match;
 }
 
-/// Why nothing takes it: other methods do, or nothing is there at all.
+/// The error of a request without a route: another method exists for the path, or none.
 Error Router::no_route(const http::Request& request) const {
   const Segments path(request.path);
   std::string allowed;
@@ -322,7 +322,7 @@ void Router::run(const Entry& entry, const std::shared_ptr<http::Request>& reque
   };
   if (entry.route.run_async && !(entry.route.may_block && entry.route.may_block(*request)))
     return begin(*request, std::move(reply));
-  // A refused job is destroyed with what it holds, so the answer is kept outside of it.
+  // A refused job is destroyed with its captures, so the answer is kept outside of it.
   const auto answer = std::make_shared<http::Reply>(std::move(reply));
   const auto submitted = workers_->submit([&entry, begin, answer, request](const std::stop_token&) {
     if (entry.route.run_async) return begin(*request, std::move(*answer));

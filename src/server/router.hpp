@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Finds the route of a request, checks what can be checked from its description, and runs it.
+/// Finds the route of a request, checks the request against the route's description, and runs the handler.
 
 #include <array>
 #include <atomic>
@@ -20,7 +20,7 @@
 
 namespace pawl::server {
 
-/// Decodes %XX, and + as a blank where asked. Nothing where an escape is not one.
+/// Decodes %XX and, if asked, + as a blank. nullopt for a malformed escape.
 std::optional<std::string> decode_percent(std::string_view text, bool plus_is_blank);
 
 /// Counts of one route. Thread-safe. Classes of status, so that their number is bounded.
@@ -55,7 +55,7 @@ class Router {
   };
 
   Router(Runtime& runtime, std::size_t workers, Logger log);
-  /// Waits for the answers that are still to come.
+  /// Waits for all pending answers.
   ~Router();
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
@@ -63,22 +63,22 @@ class Router {
   /// Errors: `invalid_argument` for a route without a handler, or an id or (method, path) used twice.
   Result<void> add(http::Route route);
   void authenticate_with(Authenticate authenticate) { authenticate_ = std::move(authenticate); }
-  /// Asked for a GET that no route takes; where it has nothing either, the request is refused.
+  /// Handles a GET without a route; if it returns nothing, the request is refused.
   void fall_back_to(std::function<std::optional<http::Response>(const http::Request&)> fallback) {
     fallback_ = std::move(fallback);
   }
   /// Called after every request that may have changed something.
   void audit_with(Audit audit) { audit_ = std::move(audit); }
-  /// Given each stream before it is answered with; what it returns takes its place, also a refusal.
+  /// Called with each stream before the answer; the stream or error that it returns replaces it.
   void admit_streams_with(AdmitStream admit) { admit_stream_ = std::move(admit); }
 
-  /// Answers exactly once, maybe from another thread.
+  /// Answers exactly once, possibly on another thread.
   void handle(http::Request request, std::move_only_function<void(http::Response)> reply);
 
   const std::vector<Entry>& entries() const { return entries_; }
-  /// Requests that found no route.
+  /// Counts of requests without a route.
   const RouteCounters& unmatched() const { return unmatched_; }
-  /// Requests that the fallback answered.
+  /// Counts of requests that the fallback answered.
   const RouteCounters& fallen_back() const { return fallen_back_; }
 
  private:

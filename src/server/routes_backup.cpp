@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/backup: a copy of the store, while it goes on.
+// /v1/backup: a consistent copy of the store while it is in use.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMostName = 128;
 
-/// A name is a name and no path: it cannot lead out of the directory.
+/// Only a file name, so that no copy is written outside of the directory.
 Result<void> check_backup_name(const std::string& name) {
   const bool plain = std::ranges::all_of(name, [](char byte) {
     return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that are done elsewhere: claimed, kept by heartbeats, completed.
+// Steps that remote workers do: claim, heartbeat, completion.
 #include <fmt/format.h>
 
 #include <limits>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/machines: what there is, and how it looks.
+// /v1/machines: the machines and their diagrams.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/runs and /v1/flows/{flow}/runs/{id}: look at runs, wait for them, change their course.
+// /v1/runs and /v1/flows/{flow}/runs/{id}: read, wait for and control runs.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -86,7 +86,7 @@ void wait_run(const Flows& flows, Waits& waits, const http::Request& request, ht
              });
 }
 
-/// A run that is to be changed, and by which request.
+/// The run to change, and the request id of the change.
 struct Asked {
   std::string flow;
   std::string id;

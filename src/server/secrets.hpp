@@ -17,7 +17,7 @@ std::string random_id();
 
 /// SHA-256 as hexadecimal digits.
 std::string digest(std::string_view text);
-/// In a time that does not tell where they differ.
+/// Compares in constant time.
 bool same_text(std::string_view a, std::string_view b);
 
 /// argon2id. Takes tens of milliseconds and 64 MiB, unless cheap. Error: `internal` (no memory).

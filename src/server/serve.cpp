@@ -161,7 +161,7 @@ void reload_now(Server& server, const Logger& log, const Config& running, const 
     log.error("the configuration was not reloaded", {{"error", fresh.error().to_string()}});
   } else {
     log.set_level(fresh->log_level);
-    const auto waiting = changes_for_a_start(running, *fresh, available);
+    const auto waiting = keys_that_need_restart(running, *fresh, available);
     if (!waiting.empty()) {
       log.warn("changed keys need a restart", {{"keys", fmt::format("{}", fmt::join(waiting, ", "))}});
     }

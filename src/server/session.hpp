@@ -4,10 +4,10 @@
 /// One connection, plain or over TLS. The one header that includes Boost.Beast; only the transport's own
 /// sources include it.
 ///
-/// A request costs few system calls: deadlines are looked at now and then instead of being timers of their
-/// own, what has arrived is parsed at once, and an answer is written directly where the socket takes it. The
-/// answer to the only request that is under way is written by the thread that made it, because the way over
-/// the session's thread takes longer than the writing; where there are more, that thread has more to do.
+/// A request costs few system calls: deadlines are checked periodically instead of having a timer each,
+/// arrived bytes are parsed at once, and answers are written directly while the socket takes them. If only
+/// one request is open, the thread that made its answer writes it, which saves the wake-up of the session's
+/// thread.
 ///
 /// A statement with co_await has no brace, no ?: and no capture by value: g++ 12 miscompiles those.
 
@@ -63,18 +63,18 @@ class SessionBase {
   virtual void drain() = 0;
   /// On the session's own thread: closes it, whatever it does.
   virtual void close() = 0;
-  /// On the session's own thread, now and then: acts on what is overdue.
+  /// On the session's own thread, periodically: acts on deadlines that have passed.
   virtual void tick(TimePoint now) = 0;
 };
 
-/// One thread, one context, the sessions that live there. The set is touched by that thread alone.
+/// One I/O thread with its context and sessions. Only that thread uses the set.
 struct Loop {
   asio::io_context context{1};
   Timer ticking{context.get_executor()};
   std::unordered_set<SessionBase*> sessions;
   bool draining = false;
 
-  /// Shows the time to every session, again and again.
+  /// Ticks every session periodically.
   void tick(std::chrono::milliseconds every) {
     ticking.expires_after(every);
     ticking.async_wait([this, every](const Failure& failure) {
@@ -87,7 +87,7 @@ struct Loop {
   }
 };
 
-/// What sessions share. Lives as long as any of them, and as any answer that is still to come.
+/// Shared by all sessions. Lives until the last session and the last pending answer are gone.
 struct Shared {
   HttpLimits limits;
   RequestHandler handler;
@@ -97,14 +97,14 @@ struct Shared {
   std::atomic<bool> draining{false};       // before the loops know it
 };
 
-/// How an answer is to be written.
+/// How to write an answer.
 struct Form {
   bool keep_alive = true;
   bool head = false;
   bool gzip = false;
 };
 
-/// The socket of a session that waits for an answer, for other threads. Thread-safe.
+/// Lets other threads write to the socket of a session that waits for an answer. Thread-safe.
 class Shortcut {
  public:
   void open(int socket) {
@@ -189,7 +189,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     co_await self->finish();
   }
 
-  /// Above a limit of connections: says so and closes.
+  /// Above a limit of connections: sends the error and closes.
   static Awaitable<void> refuse(std::shared_ptr<Session> self, http::Response response) {
     self->keep_alive_ = false;
     self->arm(std::chrono::seconds(1));
@@ -234,8 +234,8 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     }
   }
 
-  /// From now on what is read or written is cut off after `time`. A cut leaves the socket open, so that the
-  /// client can be told.
+  /// Cuts off reads and writes after `time` from now. The socket stays open, so that the client can get an
+  /// error.
   void arm(Duration time) {
     timed_out_ = false;
     deadline_ = std::chrono::steady_clock::now() + time;
@@ -258,7 +258,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     co_return failure;
   }
 
-  /// Parses what has arrived; true where the request is complete.
+  /// Parses what has arrived; true if the request is complete.
   bool parse(Parser& parser, Failure& failure) {
     while (buffer_.size() > 0 && !parser.is_done()) {
       const auto used = parser.put(buffer_.data(), failure);
@@ -272,7 +272,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     return parser.is_done();
   }
 
-  /// One whole request, or why there is none.
+  /// Reads one whole request.
   Awaitable<Failure> read_request(Parser& parser) {
     Failure failure;
     bool has_header = false;
@@ -324,7 +324,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     co_return co_await answer(*std::move(request));
   }
 
-  /// On the thread that has the answer. That of the engine has more to do than to pack large ones.
+  /// On the thread that made the answer. Large answers are compressed later, off the engine's thread.
   static void reply(const std::shared_ptr<Exchange>& exchange, const Shared& shared, Form form,
                     http::Response response) {
     auto& context = exchange->loop->context;
@@ -340,7 +340,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
         if (sent == 0) bytes.clear();  // the session knows what has changed meanwhile
       }
     }
-    // Weak, because a loop that has ended keeps what is dispatched to it, and the exchange keeps the loop.
+    // Weak: a stopped loop keeps its dispatched handlers, and the exchange keeps the loop.
     asio::dispatch(context, [waiting = std::weak_ptr(exchange), response = std::move(response),
                              bytes = std::move(bytes), sent]() mutable {
       const auto present = waiting.lock();
@@ -393,7 +393,7 @@ class Session final : public SessionBase, public std::enable_shared_from_this<Se
     co_return !failure;
   }
 
-  /// What the socket takes at once needs no waiting; the rest does. A part may have been sent before.
+  /// Writes what the socket takes at once, then waits for the rest. `sent` bytes have been written before.
   Awaitable<Failure> send(const std::string& bytes, std::size_t sent = 0) {
     Failure failure;
     if constexpr (!kTls) {

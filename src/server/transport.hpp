@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Bytes to requests and responses to bytes: sockets, TLS, limits, keep-alive, draining. The only part that
-/// knows Boost.Beast; nothing of it shows here.
+/// The HTTP transport: sockets, TLS, limits, keep-alive, draining. The only part that uses Boost.Beast, which
+/// this header hides.
 
 #include <atomic>
 #include <chrono>
@@ -57,8 +57,8 @@ class Transport {
   /// New TLS connections use what the files hold now. On an error the old certificate stays.
   virtual Result<void> reload_certificate() = 0;
 
-  /// Accepts no more; idle connections are closed at once, others after the answer they wait for. True when
-  /// all are gone, false when the time was up.
+  /// Accepts no more; closes idle connections at once and others after their answer. True when all are
+  /// closed, false after `most`.
   virtual bool drain(Duration most) = 0;
 
   /// Closes what is open and joins the threads.

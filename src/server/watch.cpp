@@ -70,8 +70,7 @@ class Watch::Watched final : public http::Stream {
   }
 
  private:
-  /// One that has not looked yet has seen no change, so that none between its request and its begin is
-  /// missed.
+  /// Starts with no change seen, so that a change between the request and the first check is not missed.
   Result<void> still_valid() {
     const auto changes = readers_->changes.load();
     const auto now = readers_->runtime.instant();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What the transport needs of HTTP besides Beast's parser: bytes of an answer, compression, refusals.
+/// The parts of HTTP that Beast does not do: serialised answers, compression, refusals.
 
 #include <optional>
 #include <string>
@@ -21,9 +21,9 @@ std::optional<http::Method> to_method(std::string_view name);
 std::string to_bytes(const http::Response& response, bool keep_alive, bool head, bool secure);
 
 bool accepts_gzip(std::string_view accept_encoding);
-/// Texts of more than a kilobyte are.
+/// True for text of more than a kilobyte.
 bool is_worth_compressing(const http::Response& response);
-/// Where it is worth it.
+/// Compresses the body if that is worth it.
 void compress(http::Response& response);
 
 http::Response wire_response(const Error& error);

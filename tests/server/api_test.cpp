@@ -90,9 +90,8 @@ TEST(Api, RefusedEventsSayWhyAndChangeNothing) {
   const auto misspelled = send(R"({"event":"Push","payload":{"forse":2}})");
   world.expect_problem(misspelled, 400, "unknown_name");
   EXPECT_EQ(member(misspelled.body, "detail"),
-            R"("the payload of Push: $.forse: there is no such field (did you mean \"force\"?)")
-  ");
-      world.expect_problem(send(R"(["Push"])"), 400, "wrong_type");
+            R"_("the payload of Push: $.forse: there is no such field (did you mean \"force\"?)")_");
+  world.expect_problem(send(R"(["Push"])"), 400, "wrong_type");
   world.expect_problem(send(R"({"event":)"), 400, "malformed_json");
   world.expect_problem(send(std::string(100, '[') + std::string(100, ']')), 400, "too_deep");
   world.expect_problem(world.call("POST", "/v1/instances/door/back/events", R"({"event":"Push"})"), 404,
@@ -113,9 +112,8 @@ TEST(Api, AFieldThatTheDataLacksIsRefusedWithTheNearestName) {
   const auto refused = world.call("POST", "/v1/instances/door", R"({"key":"front","data":{"openend":3}})");
   world.expect_problem(refused, 400, "unknown_name");
   EXPECT_EQ(member(refused.body, "detail"),
-            R"("the data of a door: $.openend: there is no such field (did you mean \"opened\"?)")
-  ");
-      EXPECT_EQ(world.last_seq(), 0);
+            R"_("the data of a door: $.openend: there is no such field (did you mean \"opened\"?)")_");
+  EXPECT_EQ(world.last_seq(), 0);
 }
 
 TEST(Api, ARepeatWithTheSameIdempotencyKeyIsAnsweredAsTheFirst) {

@@ -105,7 +105,7 @@ TEST(Config, TheDefaultsAsAFileAreTheDefaults) {
   EXPECT_EQ(config.data, defaults.data);
   EXPECT_EQ(config.drain_timeout, defaults.drain_timeout);
   EXPECT_EQ(config.server.threads, defaults.server.threads);
-  EXPECT_EQ(config.server.workers, defaults.server.workers);
+  EXPECT_EQ(config.server.handler_threads, defaults.server.handler_threads);
   const auto& limits = config.server.limits;
   EXPECT_EQ(limits.header_bytes, HttpLimits{}.header_bytes);
   EXPECT_EQ(limits.body_bytes, HttpLimits{}.body_bytes);
@@ -123,7 +123,7 @@ TEST(Config, TheDefaultsAsAFileAreTheDefaults) {
   EXPECT_EQ(limits.streams_reserved, HttpLimits{}.streams_reserved);
   EXPECT_EQ(limits.stream_buffer, HttpLimits{}.stream_buffer);
   EXPECT_EQ(limits.heartbeat, HttpLimits{}.heartbeat);
-  EXPECT_EQ(config.engine.workers, EngineOptions{}.workers);
+  EXPECT_EQ(config.engine.work_threads, EngineOptions{}.work_threads);
   EXPECT_EQ(config.engine.queue, EngineOptions{}.queue);
   EXPECT_EQ(config.engine.batch, EngineOptions{}.batch);
   EXPECT_EQ(config.engine.cache_bytes, EngineOptions{}.cache_bytes);
@@ -173,13 +173,13 @@ TEST(Config, WhatAReloadCannotChangeIsNamed) {
   systems.push_back(std::make_unique<Kettle>());
   const auto config = [&](std::string_view yaml) { return parse_config(yaml, "f", systems).value(); };
   const auto running = config("drain_timeout: 10s\nsystems: [a]\nlog: {level: warn}\n");
-  EXPECT_THAT(changes_for_a_start(running, running, systems), testing::IsEmpty());
-  EXPECT_THAT(changes_for_a_start(running, config("systems: [a]"), systems), testing::IsEmpty())
+  EXPECT_THAT(keys_that_need_restart(running, running, systems), testing::IsEmpty());
+  EXPECT_THAT(keys_that_need_restart(running, config("systems: [a]"), systems), testing::IsEmpty())
       << "a level can be changed, and a default may be left out";
-  EXPECT_THAT(changes_for_a_start(running,
-                                  config("listen: 127.0.0.1:1\nengine: {pools: {a: 1}}\n"
-                                         "kettle: {litres: 2}\nlimits: {streams: 1}"),
-                                  systems),
+  EXPECT_THAT(keys_that_need_restart(running,
+                                     config("listen: 127.0.0.1:1\nengine: {pools: {a: 1}}\n"
+                                            "kettle: {litres: 2}\nlimits: {streams: 1}"),
+                                     systems),
               testing::ElementsAre("listen", "systems", "limits.streams", "engine.pools", "kettle.litres"));
 }
 

@@ -134,7 +134,7 @@ class OpenApi : public testing::Test {
   }
   /// What `flow_cases` needs.
   std::vector<Case> prepared_flow_cases() {
-    const auto ulid = world_.flows.start("parcel", "{}", {.id = "carried"}).value().run;
+    const auto ulid = world_.flows.start("parcel", "{}", {.id = "carried"}).value().ulid;
     const auto claimed = world_.call("POST", "/v1/flows/parcel/claim", R"({"wait":"10s"})", token_);
     EXPECT_EQ(claimed.status, 200) << claimed.body;
     world_.flows.start("parcel", R"({"grams":-1})", {.id = "held"}).value();
