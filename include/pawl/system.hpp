@@ -36,10 +36,10 @@ class Flows;
 
 /// One key of the configuration, below the system's name.
 struct Setting {
-  std::string name;         ///< "backend" for `images.backend`
-  std::string type;         ///< what it may be, for people
-  std::string default_value;    ///< its default, as YAML
-  std::string description;  ///< one line
+  std::string name;           ///< "backend" for `images.backend`
+  std::string type;           ///< what it may be, for people
+  std::string default_value;  ///< its default, as YAML
+  std::string description;    ///< one line
   /// Takes the value as text. An error's message says what would be right.
   std::function<Result<void>(std::string_view text)> set;
 };

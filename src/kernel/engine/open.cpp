@@ -32,14 +32,16 @@ Result<std::unique_ptr<Store>> open_store(Runtime& runtime, const EngineOptions&
 Result<void> EngineCore::open(const StoreOpener& opener) {
   PAWL_TRY(store_, opener(runtime_, options_));
   report_.weakened_guarantees = store_->info().weakened_guarantees;
-  for (const auto& what : report_.weakened_guarantees) options_.log.warn("weakened guarantee", {{"what", what}});
+  for (const auto& what : report_.weakened_guarantees)
+    options_.log.warn("weakened guarantee", {{"what", what}});
   if (!options_.schema.empty()) PAWL_CHECK(store_->execute(options_.schema));
   PAWL_CHECK(migrate(*store_, options_.migrations));
   const auto workers = static_cast<std::uint32_t>(std::max<std::size_t>(options_.work_threads, 1));
   auto pools = options_.pools;
   for (const auto& pool : registry_.pools_of_machines()) pools.insert(pool);
   pools[std::string(kThreads)] = workers;
-  pools[std::string(kAhead)] = static_cast<std::uint32_t>(std::max<std::size_t>(options_.max_started_attempts, workers));
+  pools[std::string(kAhead)] =
+      static_cast<std::uint32_t>(std::max<std::size_t>(options_.max_started_attempts, workers));
   for (const auto& [name, size] : pools) {
     PAWL_TRY(auto pool, PermitPool::open(name == kThreads ? "workers"
                                          : name == kAhead ? "begun"
