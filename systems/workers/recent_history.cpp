@@ -10,7 +10,7 @@
 namespace pawl::workers {
 namespace {
 
-constexpr JsonLimits kLimits{.depth = 64, .bytes = std::size_t{64} << 20};
+constexpr JsonLimits kEventLimits{.depth = 64, .bytes = std::size_t{64} << 20};
 constexpr std::string_view kCreated = "created";
 
 std::string text_in(const JsonValue& object, std::string_view name) {
@@ -21,7 +21,7 @@ std::string text_in(const JsonValue& object, std::string_view name) {
 EventView view_event(const LogEvent& event) {
   EventView made{.at = pawl::to_string(event.at), .event = event.event, .state = event.state};
   if (made.event.empty()) made.event = event.kind;
-  const auto payload = JsonDocument::parse(event.payload, kLimits);
+  const auto payload = JsonDocument::parse(event.payload, kEventLimits);
   if (!payload) return made;
   const auto root = payload->root();
   made.action = text_in(root, "action");
@@ -33,7 +33,7 @@ EventView view_event(const LogEvent& event) {
 
 /// The version of the configuration that the worker had after the event; 0 if it cannot be read.
 std::int64_t version_after(const LogEvent& event) {
-  const auto data = JsonDocument::parse(event.data, kLimits);
+  const auto data = JsonDocument::parse(event.data, kEventLimits);
   if (!data || data->root().kind() != JsonKind::object) return 0;
   const auto version = data->root().find("desired_version");
   return version ? version->as_integer().value_or(0) : 0;
@@ -41,7 +41,7 @@ std::int64_t version_after(const LogEvent& event) {
 
 bool has_observed(const LogEvent& event) {
   if (event.event == "Observed") return true;
-  const auto payload = JsonDocument::parse(event.payload, kLimits);
+  const auto payload = JsonDocument::parse(event.payload, kEventLimits);
   const auto observed =
       payload && payload->root().kind() == JsonKind::object ? payload->root().find("observed") : std::nullopt;
   return observed && observed->kind() != JsonKind::null;
@@ -87,7 +87,7 @@ Result<RecentHistory> read_recent_history(const Engine& engine, const std::strin
                                                     }) -
                                log.begin());
   for (std::size_t i = change; i < log.size(); ++i) {
-    const auto data = decode<WorkerData>(log[i].data, kLimits);
+    const auto data = decode<WorkerData>(log[i].data, kEventLimits);
     const bool is_new =
         data && data->spec != worker.spec && (recent.earlier.empty() || recent.earlier.back() != data->spec);
     if (is_new) recent.earlier.push_back(data->spec);
