@@ -67,9 +67,11 @@ struct StepEnded {
   std::optional<FailureKind> kind{};
   std::optional<LastCompletion> completion{};
 };
-/// An attempt at a claimed step has failed and is retried; the completion is kept, so that a repeat of it is
-/// recognized.
+/// An attempt at a claimed step has failed and will be retried. The completion is stored to recognize a repeat.
 struct StepFailed {
+  std::string step;
+  std::uint32_t attempt = 0;
+  std::string error;
   std::optional<LastCompletion> completion{};
 };
 /// The step has stopped, as requested.

@@ -221,9 +221,11 @@ FlowsCore::StepReply FlowsCore::to_reply(const FlowDefinition& flow, std::size_t
   const auto& name = flow.steps[step].name;
   auto& [outcome, response] = returned;
   if (outcome.error() && requests.completion) {
-    return {failed_reply({*outcome.error(), last_failure(flow, step, requests.completion)},
-                         StepFailed{requests.completion}),
-            "error"};
+    const auto& error = *outcome.error();
+    return {
+        failed_reply({error, last_failure(flow, step, requests.completion)},
+                     StepFailed{name, requests.completion->attempt, error.to_string(), requests.completion}),
+        "error"};
   }
   if (outcome.error()) return {fail(*outcome.error()), "error"};
   std::optional<Json> kept;

@@ -69,10 +69,22 @@ class TimelineBuilder {
       close(event.at, open_ && spans_[*open_].kind == Kind::attempt ? "interrupted" : "");
       return open(Kind::attempt, event.event, event.at, attempt);
     }
-    if (requested_at_) open(Kind::attempt, event.event, *requested_at_, attempt);
-    close(event.at, "failed", std::string(error->as_string().value_or("")));
     const auto again = root.find("again");
+    fail_attempt(event.event, attempt, event.at, std::string(error->as_string().value_or("")));
     if (again && again->as_boolean() == true) open(Kind::backoff, event.event, event.at);
+  }
+
+  void fail_attempt(const std::string& step, std::uint32_t attempt, Time at, std::string error) {
+    if (requested_at_) open(Kind::attempt, step, *requested_at_, attempt);
+    close(at, "failed", std::move(error));
+  }
+
+  /// An attempt that an external worker reported as failed.
+  void read_failure(const LogEvent& event) {
+    auto failed = decode<flow_machine::StepFailed>(event.payload);
+    if (!failed) return;
+    fail_attempt(failed->step, failed->attempt, event.at, std::move(failed->error));
+    open(Kind::backoff, std::move(failed->step), event.at);
   }
 
   /// The step was stopped because a retry of another step was requested.
@@ -90,6 +102,7 @@ class TimelineBuilder {
   }
 
   void read_transition(const LogEvent& event) {
+    if (event.event == "StepFailed") return read_failure(event);
     const bool ends_step = event.event.starts_with("Step") || event.event == "CleanedUp";
     const bool stays = event.state == state_ && !ends_step;
     if (stays || event.kind == "message") return;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps that external workers do.
+#include <fmt/format.h>
+
+#include "pawl/names.hpp"
 #include "tests/flow/world.hpp"
 
 namespace pawl::test {
@@ -267,14 +270,18 @@ TEST_F(FlowRemoteTest, ARepeatedFailureOfACancelledStepGetsItsFirstOutcome) {
   EXPECT_TRUE(complete(claimed->lease, {busy()}));
 }
 
-TEST_F(FlowRemoteTest, AFailureThatIsRememberedIsInTheHistoryAsBefore) {
+TEST_F(FlowRemoteTest, AFailureIsInTheTimelineWithItsErrorAndTheWaitAfterIt) {
   start();
   ASSERT_TRUE(complete(claim()->lease, {busy("out of ink")}));
-  const auto history = kit.engine().history("remote", "x", 0, 1).value();
-  EXPECT_EQ(history.events.front().kind, "work");
-  EXPECT_EQ(history.events.front().event, "render");
-  EXPECT_THAT(history.events.front().payload, HasSubstr("out of ink"));
-  EXPECT_THAT(history.events.front().payload, HasSubstr(R"("again":true)"));
+  ASSERT_TRUE(complete(claim()->lease, {}));
+  flows().wait("remote", "x").value();
+  std::vector<std::string> seen;
+  for (const auto& span : flows().timeline("remote", "x")->spans) {
+    if (span.step != "render" || span.kind == RunSpan::Kind::queue) continue;
+    seen.push_back(fmt::format("{} {} {}", enum_name(span.kind), span.attempt, span.outcome));
+    EXPECT_EQ(span.error.find("out of ink") != std::string::npos, span.outcome == "failed");
+  }
+  EXPECT_THAT(seen, ElementsAre("attempt 1 failed", "backoff 0 ", "attempt 2 done"));
 }
 
 TEST_F(FlowRemoteTest, ASecondCompletionWithAnotherResultIsRefused) {

@@ -405,11 +405,14 @@ Decision Decider::operator()(const FailWork& failed) {
   if (failed.delay) {
     work->failed_at = now_;
     work->not_before = now_ + *failed.delay;
-    // The attempt has failed whether or not the instance accepts the event.
-    if (failed.event)
-      static_cast<void>(try_event(event_of_type(failed.event->type), *failed.event, failed.refused));
   } else {
     extras_.work.erase(work);
+  }
+  if (failed.event) {
+    // If the instance refuses the event, the attempt has failed all the same.
+    const auto event = event_of_type(failed.event->type);
+    if (try_event(event, *failed.event, failed.refused))
+      return record(EntryKind::fired, definition().events[*event].name, failed.event->payload);
   }
   JsonWriter reason;
   reason.begin_object().key("attempt").integer(std::int64_t{failed.attempt});
