@@ -66,14 +66,14 @@ Result<bool> remove_volume(Backend& pool, const Volume& volume) {
   return true;
 }
 
-RetryPolicy retry_by_class() { return exponential(kTableRetries + kStorageRetries); }
+RetryPolicy retry_by_class() { return exponential(kOtherRetries + kStorageRetries); }
 
 Outcome limit_retries(ImageServices& services, const Step& step, ErrorClass error_class, Outcome outcome) {
   if (outcome.kind() != Outcome::Kind::again) {
     services.forget_errors(step.run_ulid());
     return outcome;
   }
-  const auto retries = error_class == ErrorClass::storage ? kStorageRetries : kTableRetries;
+  const auto retries = error_class == ErrorClass::storage ? kStorageRetries : kOtherRetries;
   if (services.count_error(step.run_ulid(), error_class) <= retries) return outcome;
   services.forget_errors(step.run_ulid());
   return Outcome::unrecoverable(fmt::format("{} (after {} retries)", outcome.error()->to_string(), retries));
