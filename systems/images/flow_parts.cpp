@@ -50,9 +50,8 @@ Result<void> check_own(Step& step, std::string_view image_id) {
   if (step.id() == image_id) return {};
   PAWL_CHECK(check_idle(step, image_id, {kProcess, kDownload, kUnpack, kActivate}));
   return fail(Code::invalid_argument,
-              fmt::format("this is image \"{}\", of which only a run with this id makes something; it is "
-                          "called \"{}\"",
-                          image_id, step.id()));
+              fmt::format("image \"{}\": only a run with this id can change it; this one is \"{}\"", image_id,
+                          step.id()));
 }
 
 bool is_sound(const std::optional<FoundVolume>& found, const Volume& volume) {
