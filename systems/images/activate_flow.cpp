@@ -62,7 +62,7 @@ Outcome try_check_snapshot(ImageServices& services, Step& step, const ActivateRe
   if (!origin) return abort_or_retry(origin.error());
   error_class = ErrorClass::storage;
   PAWL_TRY(auto* pool, services.pool());
-  error_class = ErrorClass::tables;
+  error_class = ErrorClass::other;
   const auto query = query_of(step);
   PAWL_TRY(const auto row, find_snapshot_of(query, request.image_id, *name));
   if (!row) {
@@ -77,7 +77,7 @@ Outcome try_check_snapshot(ImageServices& services, Step& step, const ActivateRe
   if (row && row->origin_id == origin->volume.id) {
     error_class = ErrorClass::storage;
     PAWL_TRY(const auto found, pool->find(row->volume));
-    error_class = ErrorClass::tables;
+    error_class = ErrorClass::other;
     if (is_sound(found, row->volume)) {
       response.snapshot_id = row->volume.id;
       response.marker = row->volume.marker;
@@ -94,7 +94,7 @@ Outcome try_check_snapshot(ImageServices& services, Step& step, const ActivateRe
   if (row) {
     error_class = ErrorClass::storage;
     PAWL_CHECK(clear_outdated(services, step, *pool, *row));
-    error_class = ErrorClass::tables;
+    error_class = ErrorClass::other;
   }
   PAWL_TRY(response.snapshot_id.number, services.allocate_volume_id(query));
   response.marker = make_marker();
@@ -106,7 +106,7 @@ Outcome try_check_snapshot(ImageServices& services, Step& step, const ActivateRe
 
 Outcome check_snapshot(ImageServices& services, Step& step, const ActivateRequest& request,
                        ActivateResponse& response) {
-  auto error_class = ErrorClass::tables;
+  auto error_class = ErrorClass::other;
   auto outcome = try_check_snapshot(services, step, request, response, error_class);
   return limit_retries(services, step, error_class, std::move(outcome));
 }

@@ -106,7 +106,7 @@ class SafePath {
 
   std::unexpected<Error> unsafe(const std::string& path, std::string_view why) const {
     return fail(Code::config_invalid,
-                fmt::format("images.directory: somebody else could replace what is in {}: {} {}, or choose "
+                fmt::format("images.directory: another user could replace what is in {}: {} {}, or choose "
                             "another directory",
                             path_, path, why));
   }

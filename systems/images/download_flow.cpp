@@ -33,7 +33,7 @@ Outcome try_check_exists(ImageServices& services, Step& step, const DownloadRequ
   if (row) {
     error_class = ErrorClass::storage;
     PAWL_TRY(const bool intact, is_intact(services, *row, step.stop()));
-    error_class = ErrorClass::tables;
+    error_class = ErrorClass::other;
     if (intact) {
       // The object may be known under another id; the next flow continues with that one.
       response = {.image_id = row->image_id,
@@ -66,7 +66,7 @@ Outcome try_check_exists(ImageServices& services, Step& step, const DownloadRequ
 
 Outcome check_exists(ImageServices& services, Step& step, const DownloadRequest& request,
                      DownloadResponse& response) {
-  auto error_class = ErrorClass::tables;
+  auto error_class = ErrorClass::other;
   auto outcome = try_check_exists(services, step, request, response, error_class);
   return limit_retries(services, step, error_class, std::move(outcome));
 }

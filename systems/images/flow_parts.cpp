@@ -50,9 +50,8 @@ Result<void> check_own(Step& step, std::string_view image_id) {
   if (step.id() == image_id) return {};
   PAWL_CHECK(check_idle(step, image_id, {kProcess, kDownload, kUnpack, kActivate}));
   return fail(Code::invalid_argument,
-              fmt::format("this is image \"{}\", of which only a run with this id makes something; it is "
-                          "called \"{}\"",
-                          image_id, step.id()));
+              fmt::format("image \"{}\": only a run with this id can change it; this one is \"{}\"", image_id,
+                          step.id()));
 }
 
 bool is_sound(const std::optional<FoundVolume>& found, const Volume& volume) {
@@ -66,14 +65,14 @@ Result<bool> remove_volume(Backend& pool, const Volume& volume) {
   return true;
 }
 
-RetryPolicy retry_by_class() { return exponential(kTableRetries + kStorageRetries); }
+RetryPolicy retry_by_class() { return exponential(kOtherRetries + kStorageRetries); }
 
 Outcome limit_retries(ImageServices& services, const Step& step, ErrorClass error_class, Outcome outcome) {
   if (outcome.kind() != Outcome::Kind::again) {
     services.forget_errors(step.run_ulid());
     return outcome;
   }
-  const auto retries = error_class == ErrorClass::storage ? kStorageRetries : kTableRetries;
+  const auto retries = error_class == ErrorClass::storage ? kStorageRetries : kOtherRetries;
   if (services.count_error(step.run_ulid(), error_class) <= retries) return outcome;
   services.forget_errors(step.run_ulid());
   return Outcome::unrecoverable(fmt::format("{} (after {} retries)", outcome.error()->to_string(), retries));

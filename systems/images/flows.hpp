@@ -166,9 +166,9 @@ bool is_sound(const std::optional<FoundVolume>& found, const Volume& volume);
 /// Removes the volume where the pool has it, and not another one in its place. True: it was there.
 Result<bool> remove_volume(Backend& pool, const Volume& volume);
 
-/// The first step of each flow retries errors of the tables three times, and errors of files and of the pool
-/// twice, each counted by itself.
-inline constexpr std::uint32_t kTableRetries = 3;
+/// The first step of each flow retries errors of files and of the pool twice, and all others three
+/// times, each class counted by itself.
+inline constexpr std::uint32_t kOtherRetries = 3;
 inline constexpr std::uint32_t kStorageRetries = 2;
 /// Of such a step: enough for all errors of both classes.
 RetryPolicy retry_by_class();

@@ -34,11 +34,11 @@ Result<void> check_volume_size(std::int64_t bytes) {
   constexpr std::int64_t kBlock = 4096;
   if (bytes < kLeast || bytes > static_cast<std::int64_t>(kMostVolumeBytes)) {
     return fail(Code::invalid_argument,
-                fmt::format("a volume of {} bytes: it has from 16 MiB to 100 GiB", bytes));
+                fmt::format("a volume cannot have {} bytes; its size is from 16 MiB to 100 GiB", bytes));
   }
   if (bytes % kBlock == 0) return {};
   return fail(Code::invalid_argument,
-              fmt::format("a volume of {} bytes: its size is a multiple of {}", bytes, kBlock));
+              fmt::format("a volume cannot have {} bytes; its size is a multiple of {}", bytes, kBlock));
 }
 
 bool is_file(std::string_view key) { return key.starts_with(kFileScheme); }

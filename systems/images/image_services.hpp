@@ -64,8 +64,9 @@ Result<void> check_volume_size(std::int64_t bytes);
 /// Whether the key names a file: "file:///srv/images/alpine.tar".
 bool is_file(std::string_view key);
 
-/// What the first step of each flow counts separately: errors of the tables, and those of files and the pool.
-enum class ErrorClass : std::uint8_t { tables, storage };
+/// What the first step of each flow counts separately: errors of files and of the pool (`storage`), and all
+/// others, which are those of the tables and of other runs.
+enum class ErrorClass : std::uint8_t { other, storage };
 
 enum class PoolState : std::uint8_t {
   not_attached,   ///< not needed yet

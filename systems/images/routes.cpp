@@ -52,7 +52,7 @@ Result<void> apply_url(ProcessBody& body) {
     return fail(Code::invalid_argument,
                 fmt::format("url \"{}\": it is s3://bucket/key or file:///path", body.url.substr(0, 256)));
   }
-  if (!body.bucket.empty()) return fail(Code::invalid_argument, "the bucket stands in the url already");
+  if (!body.bucket.empty()) return fail(Code::invalid_argument, "the url names the bucket already");
   body.bucket = body.url.substr(kS3.size(), slash - kS3.size());
   body.s3_key = body.url.substr(slash + 1);
   return {};
@@ -282,12 +282,12 @@ std::vector<http::Route> reading_routes(const ImagesView& view) {
       {.path = "/v1/images",
        .id = "images_list",
        .summary = "Images, by their ids, with the newest runs of each",
-       .query = {{.name = "after", .description = "go on behind this image"}},
+       .query = {{.name = "after", .description = "list the images after this one"}},
        .response = R"({"type":"object","required":["images"],"properties":{"images":{"type":"array"}}})",
        .run = [view](const http::Request& request) { return list(view, request); }},
       {.path = "/v1/images/{image}",
        .id = "images_get",
-       .summary = "One image: where it came from, where it lies, its snapshots and runs",
+       .summary = "One image: its object, volume, snapshots and runs",
        .response = kImageSchema,
        .errors = {Code::unknown_instance},
        .run = [view](const http::Request& request) { return show(view, request); }},
@@ -316,7 +316,7 @@ std::vector<http::Route> changing_routes(const ImagesView& view) {
       {.method = Method::post,
        .path = "/v1/images",
        .id = "images_process",
-       .summary = "Download, unpack and activate an image; a second call finds the run that is under way",
+       .summary = "Download, unpack and activate an image; a second call finds the unfinished run",
        .role = Role::operator_,
        .request = R"({"type":"object","properties":{"url":{"type":"string"},"s3_key":{"type":"string"},
            "bucket":{"type":"string"},"image_id":{"type":"string"},"snapshot_name":{"type":"string"},

@@ -80,20 +80,21 @@ class Images final : public System {
     if (const auto rows = list_images(query)) {
       for (const auto& row : *rows) counts[std::string(enum_name(row.download_status))] += 1;
     }
-    out.gauge("images_total", "Images by how far their download is.");
+    out.gauge("images_total", "Images by the status of their download.");
     for (const auto& [status, count] : counts) out.sample({{"status", status}}, count);
     const auto pool = services_->attached_pool();
     const auto usage = pool ? (*pool)->pool() : Result<PoolUsage>(fail(pool.error()));
-    out.gauge("images_pool_up", "Whether the pool of volumes can be used.").sample(usage ? 1 : 0);
+    out.gauge("images_pool_up", "1 if the pool of volumes is attached and answers, else 0.")
+        .sample(usage ? 1 : 0);
     if (!usage) return;
     out.gauge("images_pool_bytes", "Size of the pool.").sample(static_cast<double>(usage->bytes));
-    out.gauge("images_pool_used_bytes", "What of it is used.").sample(static_cast<double>(usage->used));
-    out.gauge("images_pool_alarm", "0: there is room, 1: it fills, 2: it is full.")
+    out.gauge("images_pool_used_bytes", "Used bytes of the pool.").sample(static_cast<double>(usage->used));
+    out.gauge("images_pool_alarm", "How full the pool is: 0 normal, 1 filling (from 80 % on), 2 full.")
         .sample(static_cast<double>(alarm(*usage, options_.full)));
     if (!usage->metadata_bytes) return;
     out.gauge("images_pool_metadata_bytes", "Size of the metadata of the pool.")
         .sample(static_cast<double>(*usage->metadata_bytes));
-    out.gauge("images_pool_metadata_used_bytes", "What of it is used.")
+    out.gauge("images_pool_metadata_used_bytes", "Used bytes of the metadata of the pool.")
         .sample(static_cast<double>(usage->metadata_used.value_or(0)));
   }
 

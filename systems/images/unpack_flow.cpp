@@ -74,13 +74,13 @@ Outcome try_check_unpacked(ImageServices& services, Step& step, const UnpackRequ
   if (const auto checked = check_volume_size(bytes); !checked) return abort_or_retry(checked.error());
   error_class = ErrorClass::storage;
   PAWL_TRY(auto* pool, services.pool());
-  error_class = ErrorClass::tables;
+  error_class = ErrorClass::other;
   const auto query = query_of(step);
   PAWL_TRY(const auto row, find_unpacked(query, given.image_id));
   if (row) {
     error_class = ErrorClass::storage;
     PAWL_TRY(const auto found, pool->find(row->volume));
-    error_class = ErrorClass::tables;
+    error_class = ErrorClass::other;
     if (row->layout_verified && row->checksum == request->checksum && is_sound(found, row->volume)) {
       response = {.image_id = given.image_id,
                   .device_id = row->volume.id,
@@ -117,7 +117,7 @@ Outcome try_check_unpacked(ImageServices& services, Step& step, const UnpackRequ
 
 Outcome check_unpacked(ImageServices& services, Step& step, const UnpackRequest& given,
                        UnpackResponse& response) {
-  auto error_class = ErrorClass::tables;
+  auto error_class = ErrorClass::other;
   auto outcome = try_check_unpacked(services, step, given, response, error_class);
   return limit_retries(services, step, error_class, std::move(outcome));
 }

@@ -308,14 +308,15 @@ Result<int> examine(const VerbCall& call) {
 
 std::vector<Verb> image_verbs() {
   const VerbArgument image{.name = "image", .description = "the image's id", .required = true};
-  const VerbArgument no_wait{.name = "--no-wait", .description = "return once it is durable", .flag = true};
-  const VerbArgument pool{.name = "--pool-name", .description = "the pool; default: the only one there is"};
+  const VerbArgument no_wait{
+      .name = "--no-wait", .description = "return as soon as the run is durable", .flag = true};
+  const VerbArgument pool{.name = "--pool-name", .description = "the pool; default: the configured one"};
   const VerbArgument snapshot{.name = "--snapshot-name", .description = "the snapshot; default: snap-IMAGE"};
   return {
       {.name = "process",
        .summary = "Download, unpack and activate an image; prints its path",
        .arguments = {{.name = "url", .description = "s3://BUCKET/KEY or file:///PATH", .required = true},
-                     {.name = "--image-id", .description = "its id; default: made of bucket and key"},
+                     {.name = "--image-id", .description = "its id; default: derived from bucket and key"},
                      snapshot,
                      pool,
                      no_wait},
@@ -342,7 +343,7 @@ std::vector<Verb> image_verbs() {
        .run = collect},
       {.name = "setup-pool",
        .summary = "Make the pool of volumes, attach it again, or extend it",
-       .arguments = {{.name = "--extend", .description = "make it so large, such as 40GiB"}},
+       .arguments = {{.name = "--extend", .description = "its new size, such as 40GiB"}},
        .run = set_up_pool},
       {.name = "detach-pool",
        .summary = "Deactivate all volumes and give the pool's devices back; setup-pool attaches it again",

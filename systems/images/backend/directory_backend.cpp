@@ -118,7 +118,7 @@ Result<DirectoryBackend::Room> DirectoryBackend::make_room(const Volume& volume)
   if (!exists(making)) return Room::clear;
   PAWL_TRY(const auto begun, read_record(making));
   if (begun && begun->marker != volume.marker) return fail(taken_volume(volume, begun->marker));
-  log_.info("what an interrupted call has left is cleared", {{"volume", volume.id}, {"path", making}});
+  log_.info("removing what an interrupted call left", {{"volume", volume.id}, {"path", making}});
   PAWL_CHECK(content_->erase(making));
   step_("clear what was interrupted");
   return Room::clear;

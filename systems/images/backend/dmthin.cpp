@@ -210,7 +210,7 @@ Result<bool> DmThin::claim(const Volume& volume, const std::function<Result<void
   if (found.what == ThinFound::What::other) return fail(taken_volume(volume, found.marker));
   if (found.what == ThinFound::What::ours && found.write_failure == WriteFailure::none) return false;
   if (!room && room.error().code() != Code::pool_full) return fail(std::move(room).error());
-  log_.info("what an interrupted call has left is cleared", {{"volume", volume.id}});
+  log_.info("removing what an interrupted call left", {{"volume", volume.id}});
   PAWL_CHECK(erase(volume.id));
   // Asked again: what was cleared may be what has filled the pool.
   PAWL_CHECK(volumes_.pool().check_room(*mapper_));

@@ -60,8 +60,7 @@ Result<std::vector<Mounted>> mounts() {
     char colon = 0;
     Mounted mount;
     words >> id >> parent >> mount.major >> colon >> mount.minor >> root >> point;
-    if (!words)
-      return fail(Code::volume_failed, "a line of /proc/self/mountinfo that makes no sense: " + line);
+    if (!words) return fail(Code::volume_failed, "a line of /proc/self/mountinfo cannot be parsed: " + line);
     mount.point = unescape_mount(point);
     // After any number of optional words and a dash: the type and the source.
     for (std::string word; words >> word && word != "-";) {}

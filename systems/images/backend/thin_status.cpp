@@ -37,7 +37,7 @@ Result<ThinStatus> parse_thin_status(std::string_view line) {
   words >> transaction >> status.metadata_used >> slash >> status.metadata_blocks >> status.data_used >>
       slash >> status.data_blocks >> root >> status.mode;
   if (!words)
-    return fail(Code::volume_failed, fmt::format("a status of the pool that makes no sense: {}", line));
+    return fail(Code::volume_failed, fmt::format("the status of the pool cannot be parsed: {}", line));
   for (std::string word; words >> word;) status.needs_check = status.needs_check || word == "needs_check";
   return status;
 }
@@ -110,7 +110,7 @@ Result<std::vector<VolumeUsage>> ThinPool::volumes(const DeviceMapper& mapper, b
     found.push_back(volume);
   }
   if (words.eof()) return found;
-  return fail(Code::volume_failed, fmt::format("thin_ls wrote something that makes no sense: {}", *listed));
+  return fail(Code::volume_failed, fmt::format("the output of thin_ls cannot be parsed: {}", *listed));
 }
 
 }  // namespace pawl::images::pools

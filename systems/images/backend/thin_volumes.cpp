@@ -63,19 +63,19 @@ Result<void> ThinVolumes::with_device(const DeviceMapper& mapper, std::uint32_t 
   PAWL_CHECK(mapper.remove(name, busy_timeout_));
   PAWL_TRY(const auto target, pool_.thin(mapper, id, bytes, read_only));
   PAWL_CHECK(mapper.create(name, fmt::format("PAWL-{}-{}-{}", name_, id, kPassing)));
-  step_("create a passing device");
+  step_("create a temporary device");
   const auto used = [&]() -> Result<void> {
     PAWL_CHECK(mapper.load(name, target));
-    step_("load a passing device");
+    step_("load a temporary device");
     PAWL_CHECK(mapper.resume(name));
-    step_("resume a passing device");
+    step_("resume a temporary device");
     PAWL_TRY(const auto info, mapper.info(name));
     if (!info) return fail(Code::volume_failed, fmt::format("the device {} has gone", name));
     PAWL_TRY(const auto node, device_node(*info));
     return use(node);
   }();
   const auto removed = mapper.remove(name, busy_timeout_);
-  step_("remove a passing device");
+  step_("remove a temporary device");
   return used ? removed : used;
 }
 

@@ -333,7 +333,7 @@ bool may_follow(const Url& base, const Url& target) {
 
 Result<std::unique_ptr<Source>> open_with_clock(S3Options options, std::function<Time()> clock) {
   static const auto ready = curl_global_init(CURL_GLOBAL_DEFAULT);
-  if (ready != CURLE_OK) return fail(Code::internal, "libcurl does not start");
+  if (ready != CURLE_OK) return fail(Code::internal, "libcurl cannot be initialized");
   const auto wrong = [](std::string_view field, std::string_view what) {
     return fail(Code::invalid_argument, std::string(what), {{"field", std::string(field)}});
   };
@@ -349,7 +349,7 @@ Result<std::unique_ptr<Source>> open_with_clock(S3Options options, std::function
   if (!is_printable(options.session_token))
     return wrong("session_token", "a session token has printable ASCII only");
   if (options.connect_timeout <= Duration(0) || options.stall_timeout <= Duration(0))
-    return wrong("stall_timeout", "the timeouts are longer than nothing");
+    return wrong("stall_timeout", "the timeouts must be positive");
   Url base = amazon(options.region);
   if (!options.endpoint.empty()) {
     PAWL_TRY(base, parse_url(options.endpoint));
