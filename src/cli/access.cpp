@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may use a server: tokens, users, logging in.
+// pawl token, user and login.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -54,7 +54,7 @@ int put_user(const Common& common, Client& client, const std::string& user, cons
   });
 }
 
-/// The role of a user that exists; the API wants it with every change.
+/// The present role of a user; the API requires it with every change.
 Result<std::string> role_of(Client& client, const std::string& user) {
   PAWL_TRY(const auto body, client.get("/v1/users"));
   PAWL_TRY(const auto document, parse_answer(body));
@@ -93,7 +93,7 @@ Result<std::string> call_as(Client& client, const Session& session, std::string 
                       .body = std::move(body)});
 }
 
-/// A one-time password is good for choosing another, with which one logs in again.
+/// Changes a one-time password, then logs in with the new one.
 Result<Session> choose_password(Client& client, const Session& session, const std::string& user,
                                 const std::string& old) {
   note("the password must be changed first; a new one has 12 to 256 bytes");
@@ -106,7 +106,7 @@ Result<Session> choose_password(Client& client, const Session& session, const st
 
 Result<void> get_token(const Common& common, const LoginArguments& arguments) {
   PAWL_TRY(const auto known, open_client(common.source));
-  // Without the token that may be there already: it is what is to be replaced.
+  // Without the stored token, which this replaces.
   Client client({.url = known.url(), .ca = known.ca()});
   PAWL_TRY(const auto password, read_secret(fmt::format("password of {}", arguments.user)));
   PAWL_TRY(auto session, log_in(client, arguments.user, password));
@@ -123,7 +123,7 @@ Result<void> get_token(const Common& common, const LoginArguments& arguments) {
   return keep_token(client.url(), text_of(document.root(), "token"));
 }
 
-/// Opens the store as its owner does, so that a server that runs keeps it.
+/// Opens the store as its owner, which fails while a server runs on it.
 Result<FirstLogin> recover(const RecoverArguments& arguments) {
   const auto where = store_address(arguments.store);
   // Opening as the owner would create an absent store.

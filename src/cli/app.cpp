@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of the verbs that work on a server, or on a store where they only look.
+// The command line of the verbs for a server; those that only read also work on a store.
 #include "cli/app_parts.hpp"
 #include "cli/output.hpp"
 

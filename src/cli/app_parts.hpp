@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What the command lines of verbs are made of.
+/// Helpers for the command lines of verbs.
 
 #include <memory>
 
@@ -17,7 +17,7 @@ CLI::Validator between(Number least, Number most) {
   return range.description("");
 }
 
-/// What a verb is given; lives as long as the app.
+/// Arguments of a verb; lives as long as the app.
 template <class Arguments>
 struct Given {
   Common common;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr auto kPause = std::chrono::milliseconds(200);
 
-/// The server writes it; here it is only watched.
+/// The server writes the copy; this waits for it.
 Result<JsonDocument> on_server(const SourceOptions& options, const std::string& name) {
   PAWL_TRY(auto client, open_client(options));
   JsonWriter out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pawl bench: what this disk can do, and what Pawl makes of it.
+// pawl bench: durable transitions compared with the speed of the disk.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -55,7 +55,7 @@ double micros_since(Clock::time_point started) {
   return std::chrono::duration<double, std::micro>(Clock::now() - started).count();
 }
 
-/// A directory in the present one, because that is the disk that is asked about; gone afterwards.
+/// A temporary directory inside the working directory, whose disk is measured.
 class Place {
  public:
   static Result<Place> make() {
@@ -78,7 +78,7 @@ class Place {
   std::string path_;
 };
 
-/// Appends a page and waits for the disk, over and over: nothing durable can be faster one by one.
+/// Appends pages and syncs each: the upper bound for single durable steps.
 Result<Measure> measure_syncs(const Place& place, std::size_t count) {
   const int file = ::open(place.file("syncs").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0)
@@ -115,7 +115,7 @@ Result<Measure> measure_one(Engine& engine, std::size_t count) {
   return measure;
 }
 
-/// As many callers as there are lamps, each with one step under way.
+/// One caller per lamp, each with one open request.
 Result<Measure> measure_many(Runtime& runtime, Engine& engine, std::size_t count, std::size_t callers) {
   struct Shared {
     std::mutex mutex;

@@ -26,7 +26,7 @@ std::string_view text_in(const JsonValue& object, std::string_view name) {
   return found ? found->as_string().value_or("") : "";
 }
 
-/// The error, with what to do where a token is missing.
+/// Adds a hint to the error if a token is missing.
 Error refusal(const HttpAnswer& answer, const Url& url) {
   auto error = to_error(answer, url);
   if (error.code() == Code::unauthenticated) {
@@ -116,7 +116,7 @@ Error to_error(const HttpAnswer& answer, const Url& url) {
                                             url.text(), answer.status)};
 }
 
-bool passes(Code code) {
+bool is_temporary(Code code) {
   return code == Code::unreachable || code == Code::stopped || code == Code::overloaded ||
          code == Code::internal || code == Code::subscriber_lagged || code == Code::answer_invalid ||
          code == Code::store_poisoned;
@@ -142,7 +142,7 @@ Result<HttpAnswer> Client::exchange(HttpRequest request) {
   auto answer = connection_->exchange(request);
   if (!answer || !answer->keep) connection_.reset();
   if (answer || !kept || request.method != "GET" || answer.error().code() != Code::unreachable) return answer;
-  // The server closed a connection that had been idle; asking again changes nothing.
+  // The server closed an idle connection before it got the request, so repeating it is safe.
   PAWL_TRY(connection_, Connection::open(options_.url, options_.ca, options_.limits));
   answer = connection_->exchange(request);
   if (!answer || !answer->keep) connection_.reset();
@@ -165,7 +165,7 @@ Result<std::string> Client::call_once(HttpRequest request, const std::string& ke
     auto outcome = call(request);
     if (outcome || outcome.error().code() != Code::unreachable) return outcome;
     sent = sent || !outcome.error().field("sent").empty();
-    // What never reached the server is reported at once; asking again would only hide that it is not there.
+    // A request that never reached the server is reported at once; a retry would only hide that it is down.
     if (!sent) return outcome;
     if (attempt == kAttempts) {
       return fail(

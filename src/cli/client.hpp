@@ -32,10 +32,10 @@ struct StreamEvent {
   std::string data;  ///< empty where only the cursor moved on
 };
 
-/// Puts events together from pieces of a stream (text/event-stream). Not thread-safe.
+/// Parses events from pieces of a stream (text/event-stream). Not thread-safe.
 class EventReader {
  public:
-  /// Error: `answer_invalid` where one event is larger than what a server sends.
+  /// Error: `answer_invalid` if one event is larger than any that a server sends.
   Result<void> feed(std::string_view piece);
   std::optional<StreamEvent> next();
 
@@ -52,10 +52,10 @@ class EventStream {
  public:
   explicit EventStream(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
 
-  /// The next event; nothing where none came in that time. Errors: `unreachable` where the stream ended or
-  /// has been silent for longer than a server is, `answer_invalid`.
+  /// The next event; nullopt after the timeout. Errors: `unreachable` if the stream ended or was silent for
+  /// longer than a server is, `answer_invalid`.
   Result<std::optional<StreamEvent>> next(Duration most);
-  /// One that has come already.
+  /// An event that has arrived already.
   std::optional<StreamEvent> queued() { return reader_.next(); }
 
  private:
@@ -71,19 +71,19 @@ class Client {
 
   const Url& url() const { return options_.url; }
   const std::string& ca() const { return options_.ca; }
-  /// Another one to the same server.
+  /// Another client of the same server.
   Client fresh() const { return Client(options_); }
 
   /// The body of a 2xx answer. Errors: the server's own by their codes; `unreachable`, `answer_invalid`.
   Result<std::string> get(std::string target);
   Result<std::string> call(HttpRequest request);
-  /// The same, but tried again where it is not known whether it happened: the request has an Idempotency-Key,
-  /// so it happens once.
+  /// The same, but repeated if its outcome is unknown: the request has an Idempotency-Key, so it takes effect
+  /// once.
   Result<std::string> call_once(HttpRequest request, const std::string& key);
-  /// The answer with whatever status.
+  /// The answer with any status.
   Result<HttpAnswer> exchange(HttpRequest request);
 
-  /// A connection of its own, behind a cursor; "" for what comes from now on.
+  /// A stream on a new connection, after a cursor; "": from now on.
   Result<std::unique_ptr<EventStream>> follow(std::string target, const std::string& cursor);
 
  private:
@@ -93,13 +93,13 @@ class Client {
   std::unique_ptr<Connection> connection_;
 };
 
-/// The error of an answer that is none of 2xx.
+/// The error of an answer other than 2xx.
 Error to_error(const HttpAnswer& answer, const Url& url);
 
-/// Whether a server that answers so may answer otherwise after a while.
-bool passes(Code code);
+/// Whether the error is temporary.
+bool is_temporary(Code code);
 
-/// A key of the caller's, or one of our own: with it, asking again after a broken connection is safe.
+/// The caller's key, or a new one: with it, repeating a request after a broken connection is safe.
 std::string request_key(const std::string& given);
 
 }  // namespace pawl::cli

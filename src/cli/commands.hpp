@@ -28,14 +28,14 @@ void add_access(CLI::App& app, int& status);
 /// completion and man, which describe the app that they are part of.
 void add_manual(CLI::App& app, int& status);
 
-/// The app as data, for what is written from it.
+/// The app as data, for completions and the manual page.
 Command describe(const CLI::App& app);
 
 /// The words up to the verb that was given: "pawl store info".
 std::string verb_path(const CLI::App& app);
-/// What is wrong with these words and what would be right, where a verb is unknown; otherwise nothing.
+/// The message for an unknown verb, with a suggestion; empty if the verb is known.
 std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv);
-/// The same for an option that nothing took.
+/// The same for an unknown option.
 std::string unknown_option(const CLI::App& app);
 
 }  // namespace pawl::cli

@@ -28,7 +28,7 @@ using TlsStream = asio::ssl::stream<Tcp::socket>;
 Tcp::socket& socket_of(Tcp::socket& socket) { return socket; }
 Tcp::socket& socket_of(TlsStream& stream) { return stream.next_layer(); }
 
-/// What a context, made once per connection, trusts.
+/// Loads the trusted authorities of a connection.
 Result<asio::ssl::context> trust(const std::string& ca) {
   asio::ssl::context context(asio::ssl::context::tls_client);
   Failure failure;
@@ -152,7 +152,7 @@ class BeastConnection final : public Connection {
  private:
   static constexpr std::uint32_t kHeader = 64U << 10U;
 
-  /// Starts an operation and runs it to its end; one that takes too long is ended by closing the socket.
+  /// Runs an operation to its end; closes the socket after the timeout.
   template <class Start>
   Failure wait(Duration most, Start start) {
     std::optional<Failure> outcome;
@@ -198,7 +198,7 @@ class BeastConnection final : public Connection {
     return {Code::unreachable, fmt::format("{}: {}", url_.text(), printable(why)), {{"url", url_.text()}}};
   }
 
-  /// The answer did not come, or was none.
+  /// The error of an absent or malformed answer.
   Error broken(Failure failure) const {
     if (failure == bhttp::error::body_limit) {
       return {Code::answer_invalid,

@@ -55,9 +55,9 @@ class Connection {
   /// `answer_invalid`.
   virtual Result<HttpAnswer> exchange(const HttpRequest& request) = 0;
 
-  /// The same for an answer that does not end: where its status is 200, its body is left to `read`.
+  /// The same for a stream: with status 200, `read` returns its body.
   virtual Result<HttpAnswer> begin(const HttpRequest& request) = 0;
-  /// More of the body of `begin`; empty where there was none in that time, nothing where it has ended.
+  /// The next piece of the body of `begin`; empty after the timeout, nullopt at its end.
   /// Errors: as above.
   virtual Result<std::optional<std::string>> read(Duration most) = 0;
 };

@@ -31,7 +31,7 @@ std::unexpected<Error> cannot(std::string_view what, const std::string& path) {
                                                   std::generic_category().message(errno)));
 }
 
-/// The text of a file that holds secrets. The check is on what was opened, so nothing can come in between.
+/// Reads a file with secrets. Checks the opened file, so that it cannot be replaced in between.
 Result<std::string> read_private(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return cannot("read", path);
@@ -107,7 +107,7 @@ Result<void> keep_token(const Url& url, const std::string& token) {
     }
   }
   kept += fmt::format("{} {}\n", url.text(), token);
-  // Written beside and moved into place, so that there is always a whole file.
+  // Written to a temporary file and renamed, so that the file is always whole.
   const auto fresh = path + ".new";
   ::unlink(fresh.c_str());
   const int file = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

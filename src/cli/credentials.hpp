@@ -16,7 +16,7 @@ Result<std::string> find_token(const Url& url, const std::string& file);
 /// $PAWL_CREDENTIALS, else pawl/credentials in the directory of the user's configuration.
 std::string credentials_path();
 
-/// Puts the server's line into the credentials file, which only its owner may read, in place of an older one.
+/// Stores the token in the credentials file, which only its owner may read; replaces the server's older line.
 Result<void> keep_token(const Url& url, const std::string& token);
 
 }  // namespace pawl::cli

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What the command is given to send.
+/// Reads the data that the command sends.
 
 #include <string>
 #include <string_view>
@@ -10,8 +10,8 @@
 
 namespace pawl::cli {
 
-/// JSON from the argument itself, @FILE, or - for standard input. It must be an object; nothing is {}.
-/// `what` is what errors call it.
+/// JSON from the argument itself, @FILE, or - for standard input. It must be an object; absent: {}. `what`
+/// names it in errors.
 Result<std::string> read_json(const std::string& given, std::string_view what);
 
 }  // namespace pawl::cli

@@ -40,7 +40,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ExtrasError&) {
     return wrong_usage(unknown_option(app));
   } catch (const CLI::ParseError& problem) {
-    // Asking for help is no mistake; everything else is one of usage, whatever number CLI11 gives it.
+    // Help exits with 0, everything else with the code for wrong usage, whatever CLI11 returns.
     if (problem.get_exit_code() == 0) return app.exit(problem);
     return wrong_usage(fmt::format("{}; see `{} --help`", printable(problem.what()), verb_path(app)));
   }

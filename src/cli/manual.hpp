@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What is written from the command line's own description, so that it cannot go stale: completions for
-/// shells and the manual page.
+/// Completions for shells and the manual page, generated from the command line's own description.
 
 #include <string>
 #include <vector>

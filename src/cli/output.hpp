@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What the command prints: tables for people, errors with their codes, exit codes (docs/cli.md).
+/// Output of the command: tables for people, errors with their codes, exit codes (docs/cli.md).
 
 #include <cstddef>
 #include <initializer_list>
@@ -24,7 +24,7 @@ inline constexpr int kNotFound = 5;
 inline constexpr int kConflict = 6;
 inline constexpr int kRunEnded = 7;
 
-/// How the command ends after this error.
+/// The exit code for this error.
 int exit_code(Code code) noexcept;
 
 /// Prints the error with its code and a hint to stderr; returns its exit code.
@@ -34,10 +34,10 @@ int report(const Error& error);
 /// is written as \\uNNNN, which means the same.
 int print_json(Result<std::string> json);
 
-/// Something that is no data, on stderr.
+/// A note on stderr.
 void note(std::string_view text);
 
-/// One cell of a table. What is stored is made printable here, so nothing can forget it.
+/// One cell of a table. Its text is made printable here, for every table.
 struct Cell {
   std::string text;
   Style style = Style::plain;
@@ -52,9 +52,9 @@ class Table {
  public:
   explicit Table(const std::vector<std::string>& head);
   void add(std::vector<Cell> cells);
-  /// The lines, the head first, each at most so many columns wide; 0: as wide as they are.
+  /// The lines, head first, cut off at this many columns; 0: not cut off.
   std::vector<std::string> lines(std::size_t most) const;
-  /// To standard output; only the head where there are no rows.
+  /// Prints to standard output; without rows, only the head.
   void print() const;
 
  private:

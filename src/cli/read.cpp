@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs that look: machines, ls, get, history, timers, pools, stats, diagram.
+// The verbs that read: machines, ls, get, history, timers, pools, stats, diagram.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ void show_instances(JsonValue root) {
   }
 }
 
-/// Page after page, until there are as many as were asked for.
+/// Reads pages until the limit is reached.
 Result<JsonDocument> list(Source& source, InstanceQuery query) {
   auto wanted = query.limit;
   JsonWriter out;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// How runs of flows look to people.
+/// Shows runs of flows to people.
 
 #include <string>
 
@@ -19,7 +19,7 @@ void show_runs(JsonValue page);
 void show_run(JsonValue run);
 /// The spans of a timeline as a table.
 void show_timeline(JsonValue timeline);
-/// One span as a line, for spans that come one by one.
+/// One span as a line, for a live timeline.
 std::string span_line(JsonValue span);
 
 }  // namespace pawl::cli

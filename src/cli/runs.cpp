@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pawl runs and pawl run: start, look at, wait for and steer runs of flows.
+// pawl runs and pawl run: start, show, wait for and control runs of flows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,8 +41,8 @@ Result<JsonDocument> tell(Client& client, const std::string& target, Result<std:
   return parse_answer(answer);
 }
 
-/// Asks a server that may be away for a while, as when it is restarted: runs outlive that. One that has never
-/// answered is not waited for.
+/// Repeats requests while the server is unreachable, for example during a restart, which runs survive. Does
+/// not wait for a server that has never answered.
 class PatientClient {
  public:
   using End = std::optional<WaitClock::time_point>;
@@ -54,7 +54,7 @@ class PatientClient {
     bool away = false;
     while (true) {
       auto answer = cli::ask(client_, target);
-      const bool lost = !answer && passes(answer.error().code());
+      const bool lost = !answer && is_temporary(answer.error().code());
       const bool over = end && WaitClock::now() >= *end;
       if (!lost && away) note("connected again");
       if (!lost) answered_ = true;
@@ -72,7 +72,7 @@ class PatientClient {
   bool answered_ = false;
 };
 
-/// How many steps a flow has and which of them this one is; for the bar only.
+/// The number of steps of a flow and the index of this one, for the progress bar.
 class Steps {
  public:
   Steps(Client& client, const std::string& flow) {
@@ -109,7 +109,7 @@ class Steps {
   std::vector<std::string> names_;
 };
 
-/// Looks at the run again and again, and shows how far it is.
+/// Polls the run and shows its progress.
 Result<JsonDocument> watch_run(Client& client, const std::string& flow, const std::string& id,
                                std::optional<Duration> most) {
   const auto end = most ? std::optional(WaitClock::now() + *most) : std::nullopt;
@@ -128,7 +128,7 @@ Result<JsonDocument> watch_run(Client& client, const std::string& flow, const st
   }
 }
 
-/// Has the server tell when the run has ended.
+/// Waits on the server for the end of the run.
 Result<JsonDocument> await_run(Client& client, const std::string& flow, const std::string& id,
                                std::optional<Duration> most) {
   const auto end = most ? std::optional(WaitClock::now() + *most) : std::nullopt;
@@ -180,7 +180,7 @@ Result<std::string> start_body(const RunStartArguments& arguments) {
   return out.end_object().take();
 }
 
-/// Page after page, until there are as many as were asked for.
+/// Reads pages until the limit is reached.
 Result<JsonDocument> list_all(Client& client, const RunListArguments& arguments) {
   auto wanted = arguments.limit;
   auto cursor = arguments.cursor;
@@ -223,7 +223,7 @@ int steer(const Common& common, const RunArguments& arguments, std::string_view 
                  common.json, show_run);
 }
 
-/// Prints each span once it has ended, until the run has.
+/// Prints each span when it ends, until the run ends.
 int follow_logs(const Common& common, Client& client, const std::string& target) {
   PatientClient patient(client);
   std::size_t printed = 0;

@@ -27,7 +27,7 @@ struct ServeArguments {
   bool demo = false;
 };
 
-/// What is given on the command line comes before what the file says.
+/// The command line takes precedence over the file.
 Result<server::Config> read_config(const ServeArguments& arguments, const server::Systems& systems) {
   server::Config config;
   if (!arguments.file.empty() || std::filesystem::exists(kDefaultFile)) {
@@ -44,7 +44,7 @@ int run_server(const ServeArguments& arguments) {
   const auto systems = built_in_systems();
   const auto config = read_config(arguments, systems);
   if (!config) return report(config.error());
-  // What is read again later must not be set in systems that run.
+  // A reloaded configuration must not change settings of running systems.
   const auto served =
       server::serve(*config, systems, [&arguments] { return read_config(arguments, built_in_systems()); });
   return served ? kOk : report(served.error());

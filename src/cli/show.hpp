@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// How documents of the API look to people.
+/// Shows documents of the API to people.
 
 #include <string>
 #include <string_view>
@@ -16,13 +16,13 @@ namespace pawl::cli {
 /// Finished ones are quiet, the others are what is worth looking at.
 Style state_style(bool finished);
 
-/// "3m ago" of an RFC 3339 text; empty where it is none.
+/// "3m ago" for an RFC 3339 text; empty if it is malformed.
 std::string ago(std::string_view time);
 
 /// "2026-11-16T04:33:14Z (3m ago)".
 std::string when(std::string_view time);
 
-/// Every (machine, state) of a document of machines, in the order of a life where that is known.
+/// Every (machine, state) of a document of machines, in the order of the machine's table if known.
 std::vector<std::pair<std::string, std::string>> states_in_order(JsonValue machines);
 
 /// One instance with its data, timers, work and what it accepts.
@@ -31,7 +31,7 @@ void show_instance(JsonValue instance);
 /// Compact JSON of a member for a table's last column; empty where it is absent or {}.
 std::string compact(JsonValue object, std::string_view name);
 
-/// Prints the document as JSON, or has it shown.
+/// Prints the document as JSON, or shows it to people.
 template <class Show>
 int present(const Result<JsonDocument>& document, bool json, Show show) {
   if (!document) return report(document.error());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Where the reading verbs read: a running server, or a store's file or database beside its owner. Both give
-/// the documents of the API (docs/server.md), so that a verb does not know which of the two it has.
+/// The source of the reading verbs: a running server, or a store, which may have an owner. Both return the
+/// documents of the API (docs/server.md), so that a verb works with either.
 ///
 ///     PAWL_TRY(const auto source, open_source(options));
 ///     PAWL_TRY(const auto machines, source->machines());
@@ -20,7 +20,7 @@
 
 namespace pawl::cli {
 
-/// What the options of the command line say.
+/// The options of the command line.
 struct SourceOptions {
   std::string url;         ///< empty: $PAWL_URL, else where `pawl serve` listens by default
   std::string store;       ///< a path or postgresql://…; in place of a server
@@ -56,8 +56,8 @@ class Feed {
   Feed& operator=(const Feed&) = delete;
   virtual ~Feed() = default;
 
-  /// Entries as JSON, in order, each once; none where there were none in that time. A server that went away
-  /// is waited for. Errors: those that waiting does not cure.
+  /// Entries as JSON, in order, each once; empty after the timeout. Waits for a server that is unreachable.
+  /// Errors: permanent ones.
   virtual Result<std::vector<std::string>> next(Duration most) = 0;
 };
 
@@ -82,15 +82,15 @@ class Source {
                                        std::int64_t before, std::size_t limit) = 0;
   virtual Result<JsonDocument> timers(const std::string& machine, const std::string& cursor) = 0;
   virtual Result<JsonDocument> stats() = 0;
-  /// `notice` is told when a server was lost and found again.
+  /// `notice` is called when the server is lost and when it is connected again.
   virtual Result<std::unique_ptr<Feed>> follow(const FeedQuery& query,
                                                std::function<void(const std::string&)> notice) = 0;
 };
 
-/// Error: `invalid_argument` where both a server and a store are given.
+/// Error: `invalid_argument` if both a server and a store are given.
 Result<std::unique_ptr<Source>> open_source(const SourceOptions& options);
 
-/// For verbs that need a server. Error: `invalid_argument` where a store is given.
+/// For verbs that need a server. Error: `invalid_argument` if a store is given.
 Result<Client> open_client(const SourceOptions& options);
 
 /// Each half of `open_source`.
@@ -104,7 +104,7 @@ std::string store_address(const std::string& given);
 /// A document of the API. Error: `answer_invalid`.
 Result<JsonDocument> parse_answer(std::string_view text);
 
-/// Members of an object of the API; empty where they are absent or of another kind.
+/// Members of an object of the API; empty if absent or of another kind.
 std::string text_of(JsonValue object, std::string_view name);
 std::int64_t number_of(JsonValue object, std::string_view name);
 

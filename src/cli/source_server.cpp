@@ -65,7 +65,7 @@ class ServerFeed final : public Feed {
     }
     const auto why =
         to_error({.status = 200, .content_type = {}, .cookie = {}, .body = event.data}, client_.url());
-    if (!passes(why.code())) return fail(why);
+    if (!is_temporary(why.code())) return fail(why);
     lost(why.message());
     return {};
   }
@@ -89,7 +89,7 @@ class ServerFeed final : public Feed {
                   : "connected again; continuing after the last entry");
       return {};
     }
-    if (!passes(opened.error().code())) return opened;
+    if (!is_temporary(opened.error().code())) return opened;
     pause_ = std::min<std::chrono::milliseconds>(pause_ * 2, kLongestPause);
     again_ = SteadyClock::now() + pause_;
     return {};

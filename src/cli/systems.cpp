@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The systems, and the verbs that they bring along.
+// The systems and their verbs.
 #include "cli/systems.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace pawl::cli {
 namespace {
 
-/// What the options of one verb were given as; CLI11 writes into it.
+/// The values of a verb's options; CLI11 writes them.
 struct VerbGiven {
   Verb verb;
   Common common;

@@ -5,7 +5,7 @@
 
 namespace pawl::cli {
 
-/// Every system that this command knows, each with its defaults.
+/// Every system of this command, with its defaults.
 server::Systems built_in_systems();
 
 }  // namespace pawl::cli

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Duration kGlance = std::chrono::seconds(1);
 
-/// One line per entry. Columns grow with what they have held, because what comes is not known yet.
+/// One line per entry. Columns grow with their content, because later entries are unknown.
 class Lines {
  public:
   std::string line(JsonValue entry) {

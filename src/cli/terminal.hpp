@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What stands at the other end of standard output, and how to talk to it where it is a terminal.
+/// Standard output and input as a terminal: size, colours, prompts, progress.
 
 #include <cstddef>
 #include <string>
@@ -25,14 +25,14 @@ struct Size {
 /// Of the terminal at standard output; `COLUMNS` and `LINES` where it does not say.
 Size terminal_size();
 
-/// The text between the codes of the style where there are colours, else the text.
+/// The text with the codes of the style if there are colours.
 std::string paint(std::string_view text, Style style);
 
 /// Reads a line without showing it where standard input is a terminal; the prompt goes to stderr. Error:
 /// `invalid_argument` where the input ends.
 Result<std::string> read_secret(std::string_view prompt);
 
-/// A bar on stderr where that is a terminal; otherwise silent. Not thread-safe.
+/// A progress bar on stderr; no-op without a terminal. Not thread-safe.
 class ProgressBar {
  public:
   explicit ProgressBar(std::string label) : label_(std::move(label)) {}

@@ -19,10 +19,10 @@ std::string printable(std::string_view text);
 /// JSON text with the same characters as \\uNNNN; they stand in strings only, so the value is the same.
 std::string inert_json(std::string_view json);
 
-/// How many columns a printable text takes.
+/// The width of a printable text in columns.
 std::size_t columns(std::string_view text);
 
-/// The text in at most so many columns; what is cut off is shown as "…".
+/// Cuts the text to at most this many columns; "…" marks the cut.
 std::string clip(std::string_view text, std::size_t most);
 
 /// "3s ago", "in 2h", "now": with the largest unit only, for lists.

@@ -51,8 +51,7 @@ void leave_screen() {
   ::tcsetattr(STDIN_FILENO, TCSADRAIN, &terminal_before);
 }
 
-/// Puts the terminal back, then lets the signal do what it always does; so the shell sees how the command
-/// ended.
+/// Restores the terminal, then raises the signal again with its default action, so that the shell sees it.
 void on_end(int signal) {
   leave_screen();
   std::signal(signal, SIG_DFL);
@@ -70,7 +69,7 @@ void on_continue(int) {
   enter_screen();
 }
 
-/// The alternate screen without echo; put back at the end, whichever way it comes.
+/// The alternate screen without echo; restored on destruction and by signals.
 class Screen {
  public:
   Screen() {
@@ -98,7 +97,7 @@ class Screen {
   }
 };
 
-/// Reads the feed beside the screen.
+/// Reads the feed on a thread of its own.
 class Watcher {
  public:
   Watcher(std::unique_ptr<Source> source, std::string name)
@@ -113,7 +112,7 @@ class Watcher {
     return {};
   }
 
-  /// Asks for the numbers. Error: the server's; the next tick may find it again.
+  /// Requests the counters. Error: the server's; the next tick tries again.
   Result<void> tick() {
     const auto stats = source_->stats();
     const std::lock_guard lock(mutex_);
@@ -169,7 +168,7 @@ class Watcher {
 
 enum class Key { none, quit, up, down, page_up, page_down };
 
-/// A key that was pressed within that time; a signal ends the wait early.
+/// The key pressed within the timeout; a signal ends the wait early.
 Key read_key(std::chrono::milliseconds most) {
   pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
   if (::poll(&input, 1, static_cast<int>(most.count())) != 1) return Key::none;
@@ -211,7 +210,7 @@ void watch(Watcher& watcher) {
         break;
     }
     if (TopClock::now() < next) continue;
-    // A server that does not answer is shown as such, and asked again.
+    // Shows that the server does not answer, and tries again.
     (void)watcher.tick();
     next = TopClock::now() + kTick;
   }

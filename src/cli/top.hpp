@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What `pawl top` knows and how it looks; the terminal itself is in top.cpp.
+/// The model and the frames of `pawl top`; top.cpp has the terminal.
 
 #include <cstdint>
 #include <deque>
@@ -15,7 +15,7 @@
 
 namespace pawl::cli {
 
-/// Fed with a document of stats per tick and with entries as they come. Not thread-safe.
+/// Takes a document of stats per tick, and entries as they arrive. Not thread-safe.
 class TopModel {
  public:
   explicit TopModel(std::string name) : name_(std::move(name)) {}
@@ -23,7 +23,7 @@ class TopModel {
   /// In which order states are shown.
   void note_machines(JsonValue machines);
   void note_entry(JsonValue entry);
-  /// Ends the present tick, which took so many seconds.
+  /// Ends the current tick, which took this many seconds.
   void note_stats(JsonValue stats, double seconds);
   /// Shown at the bottom until it is empty.
   void note_problem(std::string text) { problem_ = std::move(text); }
@@ -40,7 +40,7 @@ class TopModel {
     std::string state;
     bool finished = false;
   };
-  /// What came in one tick.
+  /// The entries of one tick.
   struct Tick {
     double seconds = 1;
     std::uint64_t entries = 0;
@@ -69,7 +69,7 @@ class TopModel {
   std::vector<std::pair<std::pair<std::string, std::string>, std::int64_t>> counts_;
 };
 
-/// A bar for each number, as high as it is beside the highest.
+/// A bar per number, scaled to the highest.
 std::string sparkline(const std::deque<double>& numbers);
 
 }  // namespace pawl::cli

@@ -78,7 +78,7 @@ void TopModel::note_stats(JsonValue stats, double seconds) {
   Counters now{.transitions = static_cast<std::int64_t>(present_.entries)};
   const bool counted = gauges_.contains("transitions");
   if (counted) now = {.transitions = gauges_["transitions"], .commits = gauges_["commits"]};
-  // A server that was started again counts from nothing.
+  // A restarted server counts from 0.
   const bool known = !counted || (last_.transitions >= 0 && now.transitions >= last_.transitions);
   const auto entries = !known ? 0 : counted ? now.transitions - last_.transitions : now.transitions;
   const auto commits = known && counted ? now.commits - last_.commits : 0;

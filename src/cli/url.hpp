@@ -10,7 +10,7 @@
 
 namespace pawl::cli {
 
-/// Where a server is: "http://127.0.0.1:7420" or "https://pawl.example/base".
+/// The address of a server: "http://127.0.0.1:7420" or "https://pawl.example/base".
 struct Url {
   bool tls = false;
   std::string host;  ///< without the brackets of an IPv6 address
@@ -23,10 +23,10 @@ struct Url {
   bool loopback() const;
 };
 
-/// Error: `invalid_argument` with what would be right.
+/// Error: `invalid_argument` with the expected form.
 Result<Url> parse_url(std::string_view text);
 
-/// "?a=1&b=2" of those pairs whose value is not empty; nothing where none is left.
+/// "?a=1&b=2" of the pairs with a value; empty if there are none.
 std::string query(const std::vector<std::pair<std::string, std::string>>& parameters);
 
 }  // namespace pawl::cli

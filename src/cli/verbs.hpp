@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What the verbs are given and what they do; app.cpp makes the command line of it. Each returns its exit
-/// code.
+/// Arguments and functions of the verbs; app.cpp defines their command line. Each returns its exit code.
 
 #include <cstdint>
 #include <optional>
@@ -12,7 +11,7 @@
 
 namespace pawl::cli {
 
-/// What every verb takes that reads.
+/// Arguments of every verb that reads.
 struct Common {
   SourceOptions source;
   bool json = false;
