@@ -45,10 +45,10 @@ async function logIn(page, user, password) {
 
 async function choosePassword(page, old, fresh) {
   await heading(page, 'Choose a password');
-  await page.getByLabel('Present password').fill(old);
+  await page.getByLabel('Current password').fill(old);
   await page.getByLabel('New password', { exact: false }).first().fill(fresh);
-  await page.getByLabel('New password, again').fill(fresh);
-  await page.getByRole('button', { name: 'Choose it' }).click();
+  await page.getByLabel('Repeat new password').fill(fresh);
+  await page.getByRole('button', { name: 'Set password' }).click();
 }
 
 /** An order that nobody moves: it is not checked out. */
@@ -178,7 +178,7 @@ test('a change that comes before the page listens is seen, too', async () => {
   });
   await admin.goto(url);
   const newest = admin.getByRole('list', { name: 'History' }).getByRole('listitem').first();
-  await newest.getByText('Begun', { exact: true }).waitFor();
+  await newest.getByText('Created', { exact: true }).waitFor();
   await api('POST', '/v1/instances/demo_order/early/events', { event: 'Cancel', payload: { reason: 'before' } });
   listen();
   await newest.getByText('Cancel', { exact: true }).waitFor();
@@ -221,7 +221,7 @@ test('an operator sends an event by its button, and sees why one is refused', as
   await payload.fill('{"reason": "changed my mind"}');
   await page.getByRole('button', { name: 'Send Cancel' }).click();
   await shownState(page, 'cancelled');
-  await page.getByText('It is finished').waitFor();
+  await page.getByText('This instance is finished').waitFor();
   const { data } = await api('GET', '/v1/instances/demo_order/pressed');
   assert.equal(data.reason, 'changed my mind');
   await page.context().close();
@@ -254,7 +254,7 @@ test('a viewer sees everything, changes nothing and is told why', async () => {
   assert.equal(await page.getByRole('button', { name: 'Cancel', exact: true }).isDisabled(), true);
   await screenshot(page, 'viewer');
   await link(page, 'Permit pools').click();
-  await page.getByText('Resizing a pool needs the role operator.').waitFor();
+  await page.getByText('Resizing a permit pool needs the role operator.').waitFor();
   assert.equal(await page.getByRole('button', { name: 'Resize' }).count(), 0);
   assert.equal(await link(page, 'Users').count(), 0);
   await page.goto(`${server.url}/users`);
@@ -265,7 +265,7 @@ test('a viewer sees everything, changes nothing and is told why', async () => {
 test('addresses are kept: filters, pages and the way back', async () => {
   for (let number = 0; number < 60; number += 1) await makeOrder(`shelf-${String(number).padStart(2, '0')}`);
   await admin.goto(`${server.url}/instances?machine=demo_order&state=placed`);
-  await admin.getByLabel('Key begins with').fill('shelf-');
+  await admin.getByLabel('Key starts with').fill('shelf-');
   await admin.waitForURL('**/instances?machine=demo_order&state=placed&prefix=shelf-');
   await admin.getByRole('link', { name: 'shelf-00' }).waitFor();
   await admin.waitForFunction(() => document.querySelectorAll('tbody tr').length === 50);
@@ -280,7 +280,7 @@ test('addresses are kept: filters, pages and the way back', async () => {
   await admin.getByRole('link', { name: 'shelf-50' }).waitFor();
   await admin.goBack();
   await admin.getByRole('link', { name: 'shelf-00' }).waitFor();
-  assert.equal(await admin.getByLabel('Key begins with').inputValue(), 'shelf-');
+  assert.equal(await admin.getByLabel('Key starts with').inputValue(), 'shelf-');
   await admin.goto(`${server.url}/nowhere/at/all`);
   await heading(admin, 'Nothing here');
 });
@@ -294,14 +294,14 @@ test('the live feed pauses, and goes on without a gap', async () => {
   await admin.getByText('Paused', { exact: true }).waitFor();
   for (let number = 0; number < 5; number += 1) await makeOrder(`paused-${number}`);
   assert.equal(await admin.getByRole('link', { name: 'paused-4' }).count(), 0);
-  await admin.getByRole('button', { name: 'Go on' }).click();
+  await admin.getByRole('button', { name: 'Resume' }).click();
   await admin.getByRole('link', { name: 'paused-4' }).waitFor();
   for (let number = 0; number < 5; number += 1) {
     assert.equal(await admin.getByRole('link', { name: `paused-${number}` }).count(), 1);
   }
   const row = admin.getByRole('row').filter({ has: admin.getByRole('link', { name: 'paused-4' }) });
   await row.getByRole('button', { name: /^Details/ }).click();
-  await admin.getByText('Data after it').waitFor();
+  await admin.getByText('Data after the event').waitFor();
   await screenshot(admin, 'feed-details');
 });
 
@@ -314,7 +314,7 @@ test('pools are resized; tokens are shown once, work, and are revoked', async ()
   await admin.getByRole('button', { name: 'New token' }).click();
   await admin.getByLabel('Name').fill('robot');
   await screenshot(admin, 'token-form');
-  await admin.getByRole('button', { name: 'Make the token' }).click();
+  await admin.getByRole('button', { name: 'Create token' }).click();
   const token = (await admin.locator('dialog pre').textContent()).trim();
   await admin.getByRole('button', { name: 'Done' }).click();
   const robot = apiOf(server.url, token);
@@ -375,7 +375,7 @@ test('everything on the main path can be done with the keyboard', async () => {
   await tabTo(page, 'link', 'Instances');
   await page.keyboard.press('Enter');
   await heading(page, 'Instances');
-  await tabTo(page, 'searchbox', 'Key begins with');
+  await tabTo(page, 'searchbox', 'Key starts with');
   await page.keyboard.type('aa-by');
   await page.getByRole('link', { name: 'aa-by-keyboard' }).waitFor();
   await tabTo(page, 'link', 'aa-by-keyboard');

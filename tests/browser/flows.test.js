@@ -122,7 +122,7 @@ test('an operator pauses, resumes, cancels with a reason, and retries from a ste
   await button('Resume').click();
   await shownState(admin, 'delayed');
   await button('Cancel').click();
-  await button('Keep it').click();
+  await button('Keep the run').click();
   await button('Cancel').click();
   await button('Cancel the run').click(); // without a reason nothing is sent
   assert.equal((await getRun('steered')).finished, false);
@@ -149,15 +149,15 @@ test('an operator starts a run, and sees why one is refused', async () => {
   await dialog.getByLabel('Flow').selectOption(kFlow);
   await dialog.getByLabel('Id').fill('by-hand');
   await dialog.getByLabel('Request').fill('{"city": ');
-  await dialog.getByRole('button', { name: 'Start it' }).click();
+  await dialog.getByRole('button', { name: 'Start run' }).click();
   await dialog.getByRole('alert').getByText('The request is not JSON.').waitFor();
   await dialog.getByLabel('Request').fill('{"city": 7}');
-  await dialog.getByRole('button', { name: 'Start it' }).click();
+  await dialog.getByRole('button', { name: 'Start run' }).click();
   await dialog.getByRole('alert').getByText(/PAWL-\d+ wrong_type/).waitFor();
   await dialog.getByLabel('Request').fill('{"item": "teapot", "city": "Lima"}');
   await dialog.getByLabel('Delay').fill('2h');
   await screenshot(page, 'run-start');
-  await dialog.getByRole('button', { name: 'Start it' }).click();
+  await dialog.getByRole('button', { name: 'Start run' }).click();
   await heading(page, 'by-hand');
   await shownState(page, 'delayed');
   assert.deepEqual((await getRun('by-hand')).request, { item: 'teapot', city: 'Lima' });
@@ -223,14 +223,14 @@ test('filters and pages of the list are kept in the address', async () => {
   await admin.getByRole('button', { name: 'First page' }).click();
   await admin.getByRole('link', { name: 'shelf-59' }).waitFor();
   await admin.goto(`${server.url}/runs?state=joining`); // a delivery has no children
-  await admin.getByText('No run fits').waitFor();
+  await admin.getByText('No matching runs').waitFor();
 });
 
 test('a queue shows who waits, the highest priority first, and is resized', async () => {
   await link(admin, 'Queues').click();
   await heading(admin, 'Queues');
   const card = admin.getByRole('region', { name: 'uplink', exact: true });
-  await card.getByText('No run stands in this queue.').waitFor();
+  await card.getByText('No runs in this queue.').waitFor();
   await card.getByLabel('New size of uplink').fill('1');
   await card.getByRole('button', { name: 'Resize' }).click();
   await card.getByText('of 1 permits in use').waitFor();
@@ -239,7 +239,7 @@ test('a queue shows who waits, the highest priority first, and is resized', asyn
   await startRun('patient', { queue: 'uplink' });
   await startRun('urgent', { queue: 'uplink', priority: 5 });
   await card.getByRole('link', { name: `${kFlow}/urgent` }).waitFor();
-  await card.getByText('Their turn').waitFor();
+  await card.getByText('Admitted').waitFor();
   const names = await card.getByRole('table').getByRole('link').allTextContents();
   assert.ok(names.indexOf(`${kFlow}/urgent`) >= 0, names.join());
   assert.equal(names.indexOf(`${kFlow}/urgent`) + 1, names.indexOf(`${kFlow}/patient`), names.join());
@@ -292,10 +292,10 @@ test('a viewer sees a run, changes nothing and is told why', async () => {
   await page.getByLabel('User').fill('eve');
   await page.getByLabel('Password', { exact: true }).fill(given);
   await page.getByRole('button', { name: 'Log in' }).click();
-  await page.getByLabel('Present password').fill(given);
+  await page.getByLabel('Current password').fill(given);
   await page.getByLabel('New password', { exact: false }).first().fill(chosen);
-  await page.getByLabel('New password, again').fill(chosen);
-  await page.getByRole('button', { name: 'Choose it' }).click();
+  await page.getByLabel('Repeat new password').fill(chosen);
+  await page.getByRole('button', { name: 'Set password' }).click();
   await shownState(page, 'delayed');
   await page.getByText('Changing a run needs the role operator; you have the role viewer.').waitFor();
   for (const name of ['Pause', 'Cancel', 'Retry from step…']) {
@@ -311,7 +311,7 @@ test('a run that is not known is refused in words', async () => {
   const page = await browser.open(server.url, { refusals: [404], storageState: await admin.context().storageState() });
   await page.goto(server.url + runPath('nobody'));
   await page.getByRole('alert').waitFor();
-  await page.getByText('It may have been forgotten').waitFor();
+  await page.getByText('Retention may have removed this run').waitFor();
   await page.context().close();
 });
 

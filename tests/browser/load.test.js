@@ -90,7 +90,7 @@ test('an instance that changes all the time is shown, and no question about it i
   page.on('requestfailed', (request) => givenUp.push(request.url()));
   await page.addInitScript(playEvents);
   await page.goto(`${server.url}/instances/demo_order/played`);
-  await page.getByRole('list', { name: 'History' }).getByText('Begun', { exact: true }).waitFor();
+  await page.getByRole('list', { name: 'History' }).getByText('Created', { exact: true }).waitFor();
   await page.waitForFunction(() => window.played > 300);
   assert.deepEqual(givenUp.filter((url) => url.includes('/v1/instances/')), []);
   await page.context().close();
@@ -121,10 +121,10 @@ test('a page without a timer is not the end where another one follows', async ()
   await admin.route('**/v1/timers', (route) => route.fulfill({ json: { timers: [], next: 'further' } }));
   await admin.route('**/v1/timers?cursor=further', (route) => route.fulfill({ json: { timers: [] } }));
   await admin.goto(`${server.url}/timers`);
-  await admin.getByText('None among those that were looked at').waitFor();
-  assert.equal(await admin.getByText('No timer is set').count(), 0);
+  await admin.getByText('No matches on this page').waitFor();
+  assert.equal(await admin.getByText('No timers').count(), 0);
   await admin.getByRole('button', { name: 'Next page' }).click();
-  await admin.getByText('No timer is set').waitFor();
+  await admin.getByText('No timers').waitFor();
   await admin.unrouteAll();
 });
 

@@ -2,7 +2,7 @@
 // What the pages of flows work out, without a page.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { chartOf, legalActions, lineOf, lookOf, positionOf, stepMarks, ticksOf, undoneSteps } from './flow.js';
+import { chartOf, legalActions, queuedRuns, lookOf, positionOf, stepMarks, ticksOf, undoneSteps } from './flow.js';
 import { duration } from './format.js';
 
 const step = (name, more = {}) => ({ name, remote: false, undo: false, finalizer: false, ...more });
@@ -87,7 +87,7 @@ test('ticks are few and at round times', () => {
 
 test('in a line the higher priority goes first, and among equals who came first', () => {
   const waiting = (id, priority) => run({ id, status: 'queued', ...(priority === undefined ? {} : { priority }) });
-  const line = lineOf([waiting('a'), waiting('b', 5), run({ id: 'admitted' }), waiting('c'), waiting('d', -1), waiting('e', 5)]);
+  const line = queuedRuns([waiting('a'), waiting('b', 5), run({ id: 'admitted' }), waiting('c'), waiting('d', -1), waiting('e', 5)]);
   assert.deepEqual(line.map(({ id }) => id), ['b', 'e', 'a', 'c', 'd']);
 });
 

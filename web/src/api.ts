@@ -58,7 +58,7 @@ export async function call<T>(method: string, path: string, body?: unknown, sign
     answer = await fetch(path, init);
   } catch (failure) {
     if ((failure as Error).name === 'AbortError') throw failure;
-    throw new Problem(0, 'unreachable', 0, 'The server cannot be reached.', 'It may be stopping or starting again.');
+    throw new Problem(0, 'unreachable', 0, 'The server cannot be reached.', 'It may be stopping or restarting.');
   }
   const text = await answer.text();
   if (answer.ok) return (text ? parse(text) : undefined) as T;

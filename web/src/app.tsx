@@ -177,7 +177,7 @@ function Who() {
           <span class="quiet">{known.role}</span>
         </Link>
       ) : (
-        <span class="who-name" title="This server does not ask for a login">
+        <span class="who-name" title="This server runs without authentication">
           <strong>{known.user}</strong>
           <span class="quiet">{known.role}, no login</span>
         </span>

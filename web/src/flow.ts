@@ -150,7 +150,7 @@ export function ticksOf(length: number, most: number): { at: number; text: strin
   return ticks;
 }
 
-/** Those who wait for their turn, the first to come first. The server tells the order in which they came. */
-export function lineOf(runs: Run[]): Run[] {
+/** The waiting runs, next first. The server lists them in the order in which they came. */
+export function queuedRuns(runs: Run[]): Run[] {
   return runs.filter((run) => run.status === 'queued').toSorted((one, other) => (other.priority ?? 0) - (one.priority ?? 0));
 }

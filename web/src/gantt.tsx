@@ -14,11 +14,11 @@ const kEdge = 10;
 
 const kindText: Record<RunSpan['kind'], string> = {
   delay: 'delay',
-  wait: 'waits for another run',
-  queue: 'waits for its turn',
+  wait: 'waiting for another run',
+  queue: 'queued',
   attempt: 'attempt',
   backoff: 'back-off',
-  join: 'waits for its children',
+  join: 'waiting for children',
   pause: 'paused',
 };
 
@@ -28,7 +28,7 @@ export function nameOfSpan(span: RunSpan): string {
 
 export function outcomeOf(span: RunSpan): string {
   if (span.to) return span.outcome.replaceAll('_', ' ');
-  return span.kind === 'attempt' ? 'runs' : 'goes on';
+  return span.kind === 'attempt' ? 'running' : 'in progress';
 }
 
 const lengthOf = (span: RunSpan, time: number) => duration((span.to ? Date.parse(span.to) : time) - Date.parse(span.from));
@@ -91,7 +91,7 @@ const legend: [BarLook, string][] = [
   ['cut', 'interrupted'],
 ];
 
-/** One stop of the Tab key; the arrow keys go from bar to bar, Escape closes what is told of one. */
+/** One stop of the Tab key; arrow keys move between bars, Escape closes what is told of one. */
 export function Gantt({ spans }: { spans: RunSpan[] }) {
   const time = useStore(now);
   const [place, width] = useWidth();
@@ -123,7 +123,7 @@ export function Gantt({ spans }: { spans: RunSpan[] }) {
     <div class="gantt">
       <div class="gantt-place" ref={place}>
         {width > 0 && (
-          <svg width={width} height={height} role="group" aria-label="Timeline; the arrow keys go from bar to bar" onKeyDown={move}>
+          <svg width={width} height={height} role="group" aria-label="Timeline; arrow keys move between bars" onKeyDown={move}>
             <defs>
               <pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
                 <rect width="6" height="6" class="hatch-ground" />
@@ -202,7 +202,7 @@ export function SpanTable({ spans }: { spans: RunSpan[] }) {
         <thead>
           <tr>
             <th>Step</th>
-            <th>What</th>
+            <th>Activity</th>
             <th class="spare">From</th>
             <th class="spare">To</th>
             <th class="end">Duration</th>

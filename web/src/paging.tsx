@@ -46,8 +46,8 @@ export function Listed<T extends { next?: string }>(props: {
       {!rows && !page.error && <Skeleton lines={8} />}
       {rows?.length === 0 && !next && props.none}
       {rows?.length === 0 && next && (
-        <Empty icon="search" title="None among those that were looked at">
-          The next page looks further.
+        <Empty icon="search" title="No matches on this page">
+          The next page searches further.
         </Empty>
       )}
       {rows && rows.length > 0 && props.children}

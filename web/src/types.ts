@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the API answers, as far as the dashboard uses it; /v1/openapi.json describes the same.
+// The parts of the API's answers that the dashboard uses; /v1/openapi.json describes all of them.
 
 export type Role = 'anyone' | 'viewer' | 'operator' | 'admin';
 export type Json = null | boolean | number | bigint | string | Json[] | { [name: string]: Json };

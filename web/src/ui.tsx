@@ -170,7 +170,7 @@ export function ProgressBar({ value, label }: { value: number; label: string }) 
 export function NoFlows() {
   return (
     <Empty icon="runs" title="No flows yet">
-      A flow is a list of durable steps. A program adds one with <code>Flows::add</code>, and <code>--demo</code> brings one; docs/concepts/flow.md tells how.
+      A flow is a list of durable steps. Programs add flows with <code>Flows::add</code>; <code>--demo</code> has one. See docs/concepts/flow.md.
     </Empty>
   );
 }

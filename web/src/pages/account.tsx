@@ -5,9 +5,9 @@ import { Card, Empty, Heading } from '../ui';
 import { PasswordForm } from './login';
 
 const roles: Record<string, string> = {
-  viewer: 'Reads everything, changes nothing.',
-  operator: 'Reads everything, begins instances, sends events and resizes pools.',
-  admin: 'Does everything, and manages users and tokens.',
+  viewer: 'Can read everything.',
+  operator: 'Can read everything, create instances, send events and resize permit pools.',
+  admin: 'Can do everything, including managing users and tokens.',
 };
 
 export function AccountPage() {
@@ -16,8 +16,8 @@ export function AccountPage() {
     return (
       <>
         <Heading title="Account" />
-        <Empty icon="lock" title="Nobody is logged in">
-          This server does not ask for a login.
+        <Empty icon="lock" title="No login">
+          This server runs without authentication.
         </Empty>
       </>
     );
@@ -31,12 +31,12 @@ export function AccountPage() {
             <span class="tag">{known.role}</span> {roles[known.role]}
           </p>
         </Card>
-        <Card title="Change the password">
-          <p class="quiet">Logins elsewhere end.</p>
-          <PasswordForm user={known.user} button="Change the password" />
+        <Card title="Change password">
+          <p class="quiet">Changing the password ends all other sessions.</p>
+          <PasswordForm user={known.user} button="Change password" />
         </Card>
         <p class="quiet">
-          The dashboard contains the work of others, under <a href="/licenses.txt">their licences</a>.
+          The dashboard contains <a href="/licenses.txt">open-source software</a>.
         </p>
       </div>
     </>

@@ -57,7 +57,7 @@ function Entry({ entry }: { entry: LogEntry }) {
               )}
               {entry.data !== undefined && (
                 <div>
-                  <h3>Data after it</h3>
+                  <h3>Data after the event</h3>
                   <Code value={entry.data} />
                 </div>
               )}
@@ -80,7 +80,7 @@ export function FeedPage() {
   const cursor = useRef('');
   const filter = JSON.stringify([machine, key, state, kind]);
 
-  // Another filter begins anew; a pause goes on where it was.
+  // A new filter starts again; after a pause the feed continues where it was.
   useEffect(() => {
     cursor.current = '';
     setRows([]);
@@ -125,19 +125,19 @@ export function FeedPage() {
         </span>
         <button type="button" aria-pressed={paused} onClick={() => setPaused(!paused)}>
           <Icon name={paused ? 'play' : 'pause'} />
-          {paused ? 'Go on' : 'Pause'}
+          {paused ? 'Resume' : 'Pause'}
         </button>
       </Heading>
       <Card flush>
         <div class="filters" role="search">
           <Select label="Machine" any="All machines" value={machine} options={known?.map(({ name }) => name) ?? []} onChange={(value) => refine(place, { machine: value, state: '', ...(value ? {} : { key: '' }) })} />
-          {machine && <Select label="State after it" any="Into any state" value={state} options={states.map(({ name }) => name)} onChange={(value) => refine(place, { state: value })} />}
+          {machine && <Select label="State" any="All states" value={state} options={states.map(({ name }) => name)} onChange={(value) => refine(place, { state: value })} />}
           <Select label="Kind" any="All kinds" value={kind} options={kinds} onChange={(value) => refine(place, { kind: value })} />
           {machine && <Search label="Key" value={key} onChange={(value) => refine(place, { key: value })} />}
-          <span class="quiet number filters-end">{count(total)} seen</span>
+          <span class="quiet number filters-end">{count(total)} entries</span>
         </div>
         {rows.length === 0 && (
-          <Empty icon="feed" title={status === 'live' ? 'Nothing yet' : statusText[status]}>
+          <Empty icon="feed" title={status === 'live' ? 'No entries yet' : statusText[status]}>
             Entries appear here as soon as they are durable.
           </Empty>
         )}
@@ -150,7 +150,7 @@ export function FeedPage() {
                   <th class="spare">Machine</th>
                   <th>Key</th>
                   <th>Event</th>
-                  <th>State after it</th>
+                  <th>State</th>
                 </tr>
               </thead>
               <tbody>
@@ -158,7 +158,7 @@ export function FeedPage() {
                   'gap' in row ? (
                     <tr key={row.seq}>
                       <td colSpan={5} class="gap">
-                        Entries were left out here: they came faster than this page reads
+                        Entries are missing here: they arrived faster than this page could read them
                       </td>
                     </tr>
                   ) : (

@@ -59,15 +59,15 @@ function EventForm(props: { instance: Instance; event: string; example: Json | u
     >
       {sending.problem && (
         <Refusal problem={sending.problem}>
-          {sending.problem.code === 'version_conflict' && <p>It has changed meanwhile. What you see now is the newest; send again if it still fits.</p>}
+          {sending.problem.code === 'version_conflict' && <p>The instance has changed in the meantime. The page now shows the newest version; send the event again if it still applies.</p>}
         </Refusal>
       )}
-      <Field label={`Payload of ${event}`} hint="JSON; what is left out has its default.">
+      <Field label={`Payload of ${event}`} hint="JSON. Omitted fields have their defaults.">
         <textarea name="payload" rows={Math.min(10, payload.split('\n').length + 1)} ref={takeFocus} spellcheck={false} class="mono" value={payload} onInput={(typed) => setPayload(typed.currentTarget.value)} />
       </Field>
       <label class="check">
         <input type="checkbox" checked={guarded} onChange={(changed) => setGuarded(changed.currentTarget.checked)} />
-        Only if it is still at version {instance.version}
+        Only if the instance is still at version {instance.version}
       </label>
       <div class="form-end">
         <button type="button" onClick={props.onDone}>
@@ -85,7 +85,7 @@ function Actions({ instance, history, onChanged }: { instance: Instance; history
   const [chosen, setChosen] = useState('');
   const known = useStore(identity);
   const allowed = may('operator');
-  if (instance.finished) return <p class="quiet">It is finished: no event is accepted any more.</p>;
+  if (instance.finished) return <p class="quiet">This instance is finished and accepts no more events.</p>;
   if (instance.legal.length === 0) return <p class="quiet">This state accepts no events.</p>;
   return (
     <>
@@ -135,7 +135,7 @@ function Entry({ entry, older }: { entry: LogEntry; older: LogEntry | undefined 
     <li class="entry">
       <div class="entry-line">
         {fired || !entry.event ? (
-          <strong>{entry.event || 'Begun'}</strong>
+          <strong>{entry.event || 'Created'}</strong>
         ) : (
           <span>
             {entry.event}
@@ -209,14 +209,14 @@ function Timeline({ path, first }: { path: string; first: Resource<HistoryPage> 
           </button>
         </div>
       )}
-      {last.truncated && last.next === undefined && <p class="quiet padded">What came before was cut away by the retention.</p>}
+      {last.truncated && last.next === undefined && <p class="quiet padded">Older entries were removed by retention.</p>}
     </>
   );
 }
 
 function Pending({ instance }: { instance: Instance }) {
   const time = useStore(now);
-  if (instance.timers.length === 0 && instance.work.length === 0) return <p class="quiet">Neither timers nor work.</p>;
+  if (instance.timers.length === 0 && instance.work.length === 0) return <p class="quiet">No timers and no work.</p>;
   return (
     <ul class="rows tight">
       {instance.timers.map((timer) => (
@@ -236,7 +236,7 @@ function Pending({ instance }: { instance: Instance }) {
             <strong>{work.name}</strong>
             <p class="quiet">work {work.attempt > 0 && `, attempt ${work.attempt}`}</p>
           </div>
-          <span class="number">{work.not_before && Date.parse(work.not_before) > time ? `again ${due(work.not_before, time)}` : work.attempt === 0 ? 'waits' : 'runs'}</span>
+          <span class="number">{work.not_before && Date.parse(work.not_before) > time ? `retry ${due(work.not_before, time)}` : work.attempt === 0 ? 'waiting' : 'running'}</span>
         </li>
       ))}
     </ul>
@@ -252,7 +252,7 @@ function Facts({ instance }: { instance: Instance }) {
       <dd>
         <Ago time={instance.at} />
       </dd>
-      <dt>Begun</dt>
+      <dt>Created</dt>
       <dd>
         <Ago time={instance.created_at} />
       </dd>
@@ -295,7 +295,7 @@ export function InstancePage({ machine, name }: { machine: string; name: string 
         <Heading title={name} mono above={above} />
         <Refusal problem={loaded.error} />
         {loaded.error.status === 404 && (
-          <Empty icon="instances" title="It may have been forgotten">
+          <Empty icon="instances" title="Retention may have removed this instance">
             <Link to={`/instances?machine=${encodeURIComponent(machine)}`}>All instances of {machine}</Link>
           </Empty>
         )}
@@ -324,7 +324,7 @@ export function InstancePage({ machine, name }: { machine: string; name: string 
           {isFlow ? (
             <Card title="Run">
               <p class="quiet">
-                It is a run of the flow {machine}, which its steps move. Operators steer it on <Link to={runPath({ flow: machine, id: name })}>the page of the run</Link>.
+                This instance is a run of the flow {machine}. Operators control it on <Link to={runPath({ flow: machine, id: name })}>the page of the run</Link>.
               </p>
             </Card>
           ) : (
@@ -335,7 +335,7 @@ export function InstancePage({ machine, name }: { machine: string; name: string 
           <Card title="Data">{instance ? <Code value={instance.data} /> : <Skeleton />}</Card>
           <Card title="Pending">{instance ? <Pending instance={instance} /> : <Skeleton lines={2} />}</Card>
           {Object.keys(values).length > 0 && (
-            <Card title="Beside it">
+            <Card title="Ephemeral values">
               <Code value={values} />
             </Card>
           )}

@@ -75,7 +75,7 @@ export function InstancesPage() {
       <Heading title="Instances" />
       <Card flush>
         <div class="filters" role="search">
-          <Search label="Key begins with" value={prefix} onChange={(value) => refine(place, { prefix: value })} />
+          <Search label="Key starts with" value={prefix} onChange={(value) => refine(place, { prefix: value })} />
           <Select label="Machine" any="All machines" value={machine} options={known?.map(({ name }) => name) ?? []} onChange={(value) => refine(place, { machine: value, state: '' })} />
           {machine && <Select label="State" any="All states" value={state} options={states.map(({ name }) => name)} onChange={(value) => refine(place, { state: value, finished: '' })} />}
           {!state && (
@@ -95,10 +95,10 @@ export function InstancesPage() {
           page={page}
           rows={page.data?.instances}
           place={place}
-          note="In the order of creation, the oldest first"
+          note="Oldest first"
           none={
-            <Empty icon="instances" title={filtered ? 'No instance fits' : 'No instances yet'}>
-              {filtered ? <Link to="/instances?finished=any">Show all</Link> : 'They appear here when a program or you begin them.'}
+            <Empty icon="instances" title={filtered ? 'No matching instances' : 'No instances yet'}>
+              {filtered ? <Link to="/instances?finished=any">Show all</Link> : 'Instances appear here when a program or a user creates them.'}
             </Empty>
           }
         >

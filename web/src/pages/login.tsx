@@ -60,7 +60,7 @@ function PasswordLogin() {
       <button class="primary" disabled={login.busy}>
         Log in
       </button>
-      <p class="quiet">The first start of a server prints the user and a one-time password.</p>
+      <p class="quiet">At its first start, the server prints a user name and a one-time password.</p>
     </form>
   );
 }
@@ -94,7 +94,7 @@ export function PasswordForm({ user, button }: { user: string; button: string })
   const [fields, set] = useFields({ old: '', new: '', again: '' });
   const change = useAction(async () => {
     if (fields.new !== fields.again) {
-      throw new Problem(0, 'invalid_argument', 0, 'The two new passwords differ.', 'Type the same one twice.');
+      throw new Problem(0, 'invalid_argument', 0, 'The new passwords differ.', 'Enter the same password twice.');
     }
     await call('POST', '/v1/password', { old: fields.old, new: fields.new });
     enter(await call<LoggedIn>('POST', '/v1/login', { user, password: fields.new }));
@@ -108,13 +108,13 @@ export function PasswordForm({ user, button }: { user: string; button: string })
     >
       {change.problem && <Refusal problem={change.problem} />}
       <input class="sr" autocomplete="username" value={user} readOnly tabIndex={-1} aria-hidden="true" />
-      <Field label="Present password">
+      <Field label="Current password">
         <input name="old" type="password" autocomplete="current-password" required value={fields.old} onInput={set('old')} />
       </Field>
       <Field label="New password" hint="12 to 256 bytes">
         <input name="new" type="password" autocomplete="new-password" minLength={12} required value={fields.new} onInput={set('new')} />
       </Field>
-      <Field label="New password, again">
+      <Field label="Repeat new password">
         <input name="again" type="password" autocomplete="new-password" minLength={12} required value={fields.again} onInput={set('again')} />
       </Field>
       <button class="primary" disabled={change.busy}>
@@ -128,9 +128,9 @@ export function PasswordPage({ user }: { user: string }) {
   return (
     <Frame title="Choose a password">
       <p class="quiet">
-        The password of <strong>{user}</strong> was good for one login. Choose your own to go on.
+        The password of <strong>{user}</strong> was valid for one login only. Choose your own password to continue.
       </p>
-      <PasswordForm user={user} button="Choose it" />
+      <PasswordForm user={user} button="Set password" />
     </Frame>
   );
 }

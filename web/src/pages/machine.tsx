@@ -77,7 +77,7 @@ function Begin({ machine }: { machine: string }) {
     } catch (failure) {
       throw new Problem(0, 'malformed_json', 0, 'The data is not JSON.', (failure as Error).message);
     }
-    if (parsed === null || typeof parsed !== 'object') throw new Problem(0, 'wrong_type', 0, 'The data is a JSON object.', 'Such as {}.');
+    if (parsed === null || typeof parsed !== 'object') throw new Problem(0, 'wrong_type', 0, 'The data is not a JSON object.', 'Enter an object, such as {}.');
     // The text itself, so that large integers stay what they are.
     const made = await call<Instance>('POST', `/v1/instances${at(machine)}`, `{"key":${JSON.stringify(key)},"data":${data}}`);
     go(instancePath(made.machine, made.key));
@@ -88,7 +88,7 @@ function Begin({ machine }: { machine: string }) {
         <Icon name="plus" />
         New instance
       </button>
-      <Dialog title={`Begin a ${machine}`} open={open} onClose={() => setOpen(false)}>
+      <Dialog title={`Create an instance of ${machine}`} open={open} onClose={() => setOpen(false)}>
         <form
           onSubmit={(event) => {
             event.preventDefault();
@@ -99,7 +99,7 @@ function Begin({ machine }: { machine: string }) {
           <Field label="Key" hint="Names the instance; unique within the machine.">
             <input name="key" required autoFocus spellcheck={false} autocomplete="off" class="mono" value={key} onInput={(event) => setKey(event.currentTarget.value)} />
           </Field>
-          <Field label="Data" hint="What is left out has its default.">
+          <Field label="Data" hint="JSON. Omitted fields have their defaults.">
             <textarea name="data" rows={6} spellcheck={false} class="mono" value={data} onInput={(event) => setData(event.currentTarget.value)} />
           </Field>
           <div class="form-end">
@@ -107,7 +107,7 @@ function Begin({ machine }: { machine: string }) {
               Cancel
             </button>
             <button class="primary" disabled={create.busy}>
-              Begin
+              Create
             </button>
           </div>
         </form>
@@ -177,7 +177,7 @@ function Events({ definition }: { definition: Definition }) {
 }
 
 function Recent({ seen }: { seen: Seen[] }) {
-  if (seen.length === 0) return <Empty icon="feed" title="Nothing has happened lately">Transitions appear here when they are durable.</Empty>;
+  if (seen.length === 0) return <Empty icon="feed" title="No recent transitions">Transitions appear here when they are durable.</Empty>;
   return (
     <ol class="recent" aria-label="Recent transitions, newest first">
       {seen.map((entry) => (
@@ -205,7 +205,7 @@ export function MachinePage({ name }: { name: string }) {
     return (
       <>
         <Heading title={name} mono />
-        <Empty icon="machine" title={`No machine ${name} runs here`}>
+        <Empty icon="machine" title={`There is no machine ${name}`}>
           <Link to="/">Go to the overview</Link>
         </Empty>
       </>
@@ -226,7 +226,7 @@ export function MachinePage({ name }: { name: string }) {
         </Link>
         {machine && !isFlow && may('operator') && <Begin machine={name} />}
       </Heading>
-      <Card title="State diagram" aside={<span class="quiet">A state leads to its instances</span>}>
+      <Card title="State diagram" aside={<span class="quiet">Select a state to list its instances</span>}>
         {machine && Diagram ? <Diagram definition={machine.definition} counts={counts} steps={moving} /> : <Skeleton lines={6} />}
       </Card>
       <div class="columns">

@@ -26,11 +26,11 @@ function Tiles() {
     <div class="tiles">
       <Tile label="Transitions/s" value={latest ? rate(latest.rate) : '–'} hint="entries made durable in the last second" />
       <Tile label="Instances" value={shown(known?.instances)} hint="of all machines, finished ones included" />
-      <Tile label="Running work" value={shown(known?.running_work)} hint="pieces of work that are executed now" />
+      <Tile label="Running work" value={shown(known?.running_work)} hint="work that is running now" />
       <Tile label="Timers" value={shown(known?.timers)} hint="timers that are set" />
-      <Tile label="Queue" value={shown(known?.queue)} hint="transactions that wait for their commit" warn={(known?.queue ?? 0) > 10_000} />
-      <Tile label="Refused" value={shown(known?.refused)} hint="since the start: events that a state or a guard did not accept" />
-      <Tile label="Conflicts" value={shown(known?.conflicts)} hint="since the start: transactions that met a newer version" />
+      <Tile label="Pending" value={shown(known?.queue)} hint="transactions that wait for their commit" warn={(known?.queue ?? 0) > 10_000} />
+      <Tile label="Refused" value={shown(known?.refused)} hint="since the server started: events that a state or a guard did not accept" />
+      <Tile label="Conflicts" value={shown(known?.conflicts)} hint="since the server started: transactions that found a newer version" />
       <Tile label="Cache" value={known ? bytes(known.cached_bytes) : '–'} hint="instance data kept in memory" />
     </div>
   );
@@ -54,7 +54,7 @@ function Health() {
   const live = useStore(reachable);
   const known = useStore(stats);
   const good = live && ready.data && !ready.error;
-  const text = !live ? 'The server does not answer' : ready.error ? ready.error.message : ready.data ? 'Ready' : 'Asking';
+  const text = !live ? 'The server does not answer' : ready.error ? ready.error.message : ready.data ? 'Ready' : 'Checking';
   return (
     <Card title="Health">
       <p class={`health ${good ? 'good' : live && !ready.error ? '' : 'bad'}`}>
@@ -64,7 +64,7 @@ function Health() {
       <dl class="facts">
         <dt>Entries in the log</dt>
         <dd class="number">{known ? count(known.last_seq) : '–'}</dd>
-        <dt>Commits since the start</dt>
+        <dt>Commits since the server started</dt>
         <dd class="number">{known ? count(known.commits) : '–'}</dd>
         <dt>Entries per commit</dt>
         <dd class="number">{known && known.commits > 0 ? (known.transitions / known.commits).toFixed(1) : '–'}</dd>
@@ -126,13 +126,13 @@ function MachineList() {
       {!known && <Skeleton lines={5} />}
       {known?.length === 0 && (
         <Empty icon="machine" title="No machines">
-          Machines come with systems: name them in pawl.yaml, or start with --demo.
+          Systems bring machines. Enable systems in pawl.yaml, or start the server with --demo.
         </Empty>
       )}
       {used.map((machine) => <MachineRow key={machine.name} machine={machine} counts={countsOf(machine)} />)}
       {idle.length > 0 && (
         <div class="machine-row">
-          <p class="quiet small-text">Without an instance</p>
+          <p class="quiet small-text">No instances</p>
           <ul class="idle">
             {idle.map(({ name }) => (
               <li key={name}>
@@ -153,7 +153,7 @@ function SystemList() {
       {!known && <Skeleton lines={2} />}
       {known?.length === 0 && (
         <Empty icon="page" title="No systems">
-          A program that embeds the server may bring some.
+          Enable systems in pawl.yaml.
         </Empty>
       )}
       <ul class="rows">

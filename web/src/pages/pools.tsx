@@ -7,7 +7,7 @@ import { useResource } from '../live';
 import type { Pool } from '../types';
 import { Card, Empty, Heading, Refusal, Skeleton, useAction } from '../ui';
 
-// The engine's own, which limit work that names no pool: nothing stands in line there by name, and they keep their size.
+// The engine's own permit pools, which limit work that names no other. Runs cannot queue there, and their size is fixed.
 export const ownPools = ['workers', 'begun'];
 
 export function PoolCard({ pool, onChanged, children }: { pool: Pool; onChanged(): void; children?: ComponentChildren }) {
@@ -19,7 +19,7 @@ export function PoolCard({ pool, onChanged, children }: { pool: Pool; onChanged(
   });
   const used = Math.min(1, pool.granted / pool.size);
   return (
-    <Card title={pool.name} aside={pool.waiting > 0 ? <span class="tag accent">{count(pool.waiting)} waiting</span> : <span class="quiet">nobody waits</span>}>
+    <Card title={pool.name} aside={pool.waiting > 0 ? <span class="tag accent">{count(pool.waiting)} waiting</span> : <span class="quiet">none waiting</span>}>
       <p class="pool-use">
         <strong class="number">{count(pool.granted)}</strong>
         <span class="quiet">of {count(pool.size)} permits in use</span>
@@ -55,14 +55,14 @@ export function PoolsPage() {
       {page.data?.pools.length === 0 && (
         <Card>
           <Empty icon="pools" title="No permit pools">
-            A pool limits how much work runs at once: engine.pools in pawl.yaml, or a system's own.
+            A permit pool limits how much work runs at once. Define permit pools as engine.pools in pawl.yaml; systems add their own.
           </Empty>
         </Card>
       )}
       <div class="grid">
         {page.data?.pools.map((pool) => <PoolCard key={pool.name} pool={pool} onChanged={page.reload} />)}
       </div>
-      {page.data && page.data.pools.length > 0 && <p class="quiet">{may('operator') ? 'A new size holds until the next start; pawl.yaml says what holds then.' : 'Resizing a pool needs the role operator.'}</p>}
+      {page.data && page.data.pools.length > 0 && <p class="quiet">{may('operator') ? 'A new size holds until the next start of the server, which takes the size from pawl.yaml.' : 'Resizing a permit pool needs the role operator.'}</p>}
     </>
   );
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { get, may, query } from '../api';
-import { lineOf } from '../flow';
+import { queuedRuns } from '../flow';
 import { count } from '../format';
 import { flows, useLog, useResource } from '../live';
 import { Link } from '../router';
@@ -12,10 +12,10 @@ import { ownPools, PoolCard } from './pools';
 const kAsked = 500;
 const kShown = 20;
 
-function Line({ runs, name }: { runs: Run[]; name: string }) {
+function WaitingRuns({ runs, name }: { runs: Run[]; name: string }) {
   return (
     <div class="table-place">
-      <table class="queue-line" aria-label={`Waiting for ${name}, the first to come first`}>
+      <table class="queue-line" aria-label={`Runs waiting for ${name}, next first`}>
         <thead>
           <tr>
             <th>Place</th>
@@ -49,7 +49,7 @@ function Admitted({ runs }: { runs: Run[] }) {
   if (runs.length === 0) return null;
   return (
     <>
-      <h3>Their turn</h3>
+      <h3>Admitted</h3>
       <ul class="admitted">
         {runs.slice(0, kShown).map((run) => (
           <li key={`${run.flow} ${run.id}`}>
@@ -63,13 +63,13 @@ function Admitted({ runs }: { runs: Run[] }) {
   );
 }
 
-const notInLine = ['delayed', 'waiting', 'paused', 'fresh'];
+const notQueued = ['delayed', 'waiting', 'paused', 'fresh'];
 
 function Queue({ pool, page, onChanged }: { pool: Pool; page: RunPage | undefined; onChanged(): void }) {
   const runs = page?.runs ?? [];
-  const waiting = lineOf(runs);
-  const later = runs.filter((run) => notInLine.includes(run.state));
-  const going = runs.filter((run) => run.status !== 'queued' && !notInLine.includes(run.state));
+  const waiting = queuedRuns(runs);
+  const later = runs.filter((run) => notQueued.includes(run.state));
+  const going = runs.filter((run) => run.status !== 'queued' && !notQueued.includes(run.state));
   return (
     <PoolCard pool={pool} onChanged={onChanged}>
       <div class="queue">
@@ -77,34 +77,34 @@ function Queue({ pool, page, onChanged }: { pool: Pool; page: RunPage | undefine
         {page && <Admitted runs={going} />}
         {page && waiting.length === 0 && (
           <p class="quiet">
-            {going.length === 0 ? 'No run stands in this queue.' : 'No run waits for its turn.'}
-            {/* Work stands in the same line, without a run of its own. */}
-            {pool.waiting > 0 && ' Those who wait are work of machines or of single steps.'}
+            {going.length === 0 ? 'No runs in this queue.' : 'No waiting runs.'}
+            {/* Work of machines and of single steps uses the same queue. */}
+            {pool.waiting > 0 && ' Work of machines or of single steps is waiting.'}
           </p>
         )}
         {waiting.length > 0 && (
           <>
             <h3>Waiting</h3>
-            <Line runs={waiting} name={pool.name} />
+            <WaitingRuns runs={waiting} name={pool.name} />
           </>
         )}
-        {waiting.length > kShown && <p class="quiet small">and {count(waiting.length - kShown)}{page?.next ? ' or more' : ''} behind them</p>}
-        {later.length > 0 && <p class="quiet small">{count(later.length)} not in line yet: delayed, paused or after another run</p>}
+        {waiting.length > kShown && <p class="quiet small">and {count(waiting.length - kShown)}{page?.next ? ' or more' : ''} behind these</p>}
+        {later.length > 0 && <p class="quiet small">{count(later.length)} not queued yet: delayed, paused, or waiting for another run</p>}
       </div>
     </PoolCard>
   );
 }
 
-async function loadLine(queue: string, signal: AbortSignal): Promise<RunPage> {
+async function loadQueue(queue: string, signal: AbortSignal): Promise<RunPage> {
   if (flows.get()?.length === 0) return { runs: [] };
   return get<RunPage>(`/v1/runs${query({ queue, limit: kAsked })}`, signal);
 }
 
-async function loadQueues(signal: AbortSignal): Promise<{ pools: Pool[]; lines: Map<string, RunPage> }> {
+async function loadQueues(signal: AbortSignal): Promise<{ pools: Pool[]; waiting: Map<string, RunPage> }> {
   const answer = await get<{ pools: Pool[] }>('/v1/pools', signal);
   const pools = answer.pools.filter(({ name }) => !ownPools.includes(name));
-  const pages = await Promise.all(pools.map(async ({ name }) => [name, await loadLine(name, signal)] as const));
-  return { pools, lines: new Map(pages) };
+  const pages = await Promise.all(pools.map(async ({ name }) => [name, await loadQueue(name, signal)] as const));
+  return { pools, waiting: new Map(pages) };
 }
 
 export function QueuesPage() {
@@ -112,8 +112,8 @@ export function QueuesPage() {
   const page = useResource(known ? 'queues' : '', loadQueues, 2000);
   const only = known?.length === 1 ? (known[0]?.name ?? '') : '';
   useLog(only ? { machine: only } : {}, page.touch, (entry) => Boolean(known?.some(({ name }) => name === entry.machine)));
-  // Pools that runs stand in come first; the others limit work.
-  const length = (pool: Pool) => Math.min(1, page.data?.lines.get(pool.name)?.runs.length ?? 0);
+  // Permit pools with runs come first; the others limit work.
+  const length = (pool: Pool) => Math.min(1, page.data?.waiting.get(pool.name)?.runs.length ?? 0);
   const pools = page.data?.pools.toSorted((one, other) => length(other) - length(one));
   return (
     <>
@@ -126,17 +126,17 @@ export function QueuesPage() {
             <NoFlows />
           ) : (
             <Empty icon="queues" title="No queues">
-              A queue is a permit pool that runs name when they start: engine.pools in pawl.yaml.
+              A queue is a permit pool that a run names when it starts. Define permit pools as engine.pools in pawl.yaml.
             </Empty>
           )}
         </Card>
       )}
       <div class="grid queues">
-        {pools?.map((pool) => <Queue key={pool.name} pool={pool} page={page.data?.lines.get(pool.name)} onChanged={page.reload} />)}
+        {pools?.map((pool) => <Queue key={pool.name} pool={pool} page={page.data?.waiting.get(pool.name)} onChanged={page.reload} />)}
       </div>
       {pools && pools.length > 0 && (
         <p class="quiet">
-          {may('operator') ? 'A higher priority goes first. A new size holds until the next start; pawl.yaml says what holds then.' : 'Resizing a queue needs the role operator.'}{' '}
+          {may('operator') ? 'A higher priority goes first. A new size holds until the next start of the server, which takes the size from pawl.yaml.' : 'Resizing a queue needs the role operator.'}{' '}
           <Link to="/runs">All runs</Link>
         </p>
       )}

@@ -28,13 +28,13 @@ function CancelDialog(props: { open: boolean; run: Run; onClose(): void; onChang
         }}
       >
         {cancel.problem && <Refusal problem={cancel.problem} />}
-        <p class="quiet">A step that runs is asked to stop; then what was done is undone.</p>
-        <Field label="Reason" hint="It is kept with the run.">
+        <p class="quiet">A running step is asked to stop. Then the steps that were done are undone.</p>
+        <Field label="Reason" hint="Stored with the run.">
           <input name="reason" required autoFocus autocomplete="off" value={reason} onInput={(event) => setReason(event.currentTarget.value)} />
         </Field>
         <div class="form-end">
           <button type="button" onClick={props.onClose}>
-            Keep it
+            Keep the run
           </button>
           <button class="primary danger" disabled={cancel.busy}>
             Cancel the run
@@ -72,7 +72,7 @@ function RetryDialog(props: { open: boolean; run: Run; flow: Flow; onClose(): vo
           <Select label="From step" value={step} options={steps} onChange={setChosen} />
         </Field>
         <p class="quiet">
-          {run.finished ? 'It is started again, with its request and its response so far.' : 'A step that runs is asked to stop first. The response so far is kept.'}
+          {run.finished ? 'The run starts again with its request and its response so far.' : 'A running step is asked to stop first. The response so far is kept.'}
         </p>
         <div class="form-end">
           <button type="button" onClick={close}>
@@ -89,7 +89,7 @@ function RetryDialog(props: { open: boolean; run: Run; flow: Flow; onClose(): vo
 
 const simple: Partial<Record<RunAction, [IconName, string]>> = { pause: ['pause', 'Pause'], resume: ['play', 'Resume'] };
 
-/** What the state allows and the role, too. */
+/** What both the state and the role allow. */
 function Actions({ run, flow, onChanged }: { run: Run; flow: Flow | undefined; onChanged(): void }) {
   const [open, setOpen] = useState<RunAction>();
   const legal = legalActions(run);
@@ -118,7 +118,7 @@ function Actions({ run, flow, onChanged }: { run: Run; flow: Flow | undefined; o
           </button>
         );
       })}
-      <Dialog title="It was refused" open={ask.problem !== undefined} onClose={ask.clear}>
+      <Dialog title="The server refused the request" open={ask.problem !== undefined} onClose={ask.clear}>
         {ask.problem && <Refusal problem={ask.problem} />}
       </Dialog>
       <CancelDialog open={open === 'cancel'} run={run} onClose={close} onChanged={onChanged} />
@@ -127,7 +127,7 @@ function Actions({ run, flow, onChanged }: { run: Run; flow: Flow | undefined; o
   );
 }
 
-/** For whoever may look only. */
+/** For users who may only read. */
 function RoleNote() {
   const role = useStore(identity)?.role;
   if (may('operator')) return null;
@@ -143,8 +143,8 @@ function RoleNote() {
 
 const markText: Record<StepMark, string> = {
   done: 'done',
-  present: 'present step',
-  next: 'not yet',
+  present: 'current step',
+  next: 'not started',
   failed: 'failed',
   stopped: 'stopped',
   skipped: 'not run',
@@ -168,9 +168,9 @@ function Stepper({ flow, run, spans }: { flow: Flow; run: Run; spans: RunSpan[] 
               <strong>{step.name}</strong>
               <span class="sr">{markText[mark]}</span>
               <div class="step-marks">
-                {step.remote && <span class="tag" title="A worker elsewhere does it">remote</span>}
-                {step.undo && <span class={`tag ${undone.has(step.name) ? 'accent' : ''}`} title={undone.has(step.name) ? 'It was undone' : 'It can be undone'}>{undone.has(step.name) ? 'undone' : 'undo'}</span>}
-                {step.finalizer && <span class="tag" title="It runs however the run ends">finalizer</span>}
+                {step.remote && <span class="tag" title="Done by a remote worker">remote</span>}
+                {step.undo && <span class={`tag ${undone.has(step.name) ? 'accent' : ''}`} title={undone.has(step.name) ? 'Undone' : 'Can be undone'}>{undone.has(step.name) ? 'undone' : 'undo'}</span>}
+                {step.finalizer && <span class="tag" title="Runs however the run ends">finalizer</span>}
               </div>
               {mark === 'present' && run.progress !== undefined && <ProgressBar value={run.progress} label={`Progress of ${step.name}`} />}
               {mark === 'present' && run.progress_text && <span class="quiet small">{run.progress_text}</span>}
@@ -185,7 +185,7 @@ function Stepper({ flow, run, spans }: { flow: Flow; run: Run; spans: RunSpan[] 
 function Plan({ run }: { run: Run }) {
   const time = useStore(now);
   const children = run.children ?? [];
-  if (!run.queue && !run.not_before && !run.after && !run.parent && children.length === 0) return <p class="quiet">It began at once, alone and without a queue.</p>;
+  if (!run.queue && !run.not_before && !run.after && !run.parent && children.length === 0) return <p class="quiet">Started at once, without a queue, a parent or children.</p>;
   return (
     <dl class="facts plan">
       {run.queue && (
@@ -229,7 +229,7 @@ function Plan({ run }: { run: Run }) {
             <ul class="children">
               {children.map((child) => (
                 <li key={`${child.flow} ${child.id}`}>
-                  <RunLink run={child} withFlow /> <span class="quiet">{child.ended?.replaceAll('_', ' ') ?? 'goes on'}</span>
+                  <RunLink run={child} withFlow /> <span class="quiet">{child.ended?.replaceAll('_', ' ') ?? 'in progress'}</span>
                 </li>
               ))}
             </ul>
@@ -266,7 +266,7 @@ function Facts({ run, flow }: { run: Run; flow: Flow | undefined }) {
           </dd>
         </>
       )}
-      <dt>Begun</dt>
+      <dt>Created</dt>
       <dd>
         <Ago time={run.created_at} />
       </dd>
@@ -280,7 +280,7 @@ function Facts({ run, flow }: { run: Run; flow: Flow | undefined }) {
           <dd class="number">{run.generation}</dd>
         </>
       )}
-      <dt>Run</dt>
+      <dt>ULID</dt>
       <dd class="mono small">{run.ulid}</dd>
       <dt>Instance</dt>
       <dd>
@@ -293,7 +293,7 @@ function Facts({ run, flow }: { run: Run; flow: Flow | undefined }) {
 function Trouble({ run }: { run: Run }) {
   const errors = run.cleanup_errors ?? [];
   if (!run.error && errors.length === 0) return null;
-  // What a retry may still mend is told more softly than an end.
+  // A failure that a retry may still repair is less prominent than a final one.
   const calm = run.state !== 'failed' && run.state !== 'aborted' && errors.length === 0;
   return (
     <div class={`refusal trouble ${calm ? 'calm' : ''}`}>
@@ -307,7 +307,7 @@ function Trouble({ run }: { run: Run }) {
         )}
         {errors.map((error) => (
           <p key={error}>
-            <strong>Cleaning up</strong>: {error}
+            <strong>Cleanup</strong>: {error}
           </p>
         ))}
       </div>
@@ -318,7 +318,7 @@ function Trouble({ run }: { run: Run }) {
 function TimelineCard({ timeline }: { timeline: RunTimeline | undefined }) {
   const [range, setRange] = useState('');
   const first = timeline?.spans.findIndex((span) => span.kind === 'attempt') ?? 0;
-  // Beside a long wait the steps are hardly to be seen.
+  // Beside a long wait the steps are too narrow to see.
   const choice = first > 0 && (
     <Segments
       label="Shown"
@@ -334,12 +334,12 @@ function TimelineCard({ timeline }: { timeline: RunTimeline | undefined }) {
     <Card title="Timeline" flush class="overflowing" aside={choice}>
       {!timeline && <Skeleton lines={5} />}
       {timeline?.spans.length === 0 && (
-        <Empty icon="timers" title="Nothing has taken time yet">
-          Waits, attempts and back-offs appear here.
+        <Empty icon="timers" title="No activity yet">
+          Waits, attempts and pauses between them appear here.
         </Empty>
       )}
       {timeline && timeline.spans.length > 0 && <Gantt spans={range && first > 0 ? timeline.spans.slice(first) : timeline.spans} />}
-      {timeline?.truncated && <p class="quiet padded">What came before was cut away by the retention.</p>}
+      {timeline?.truncated && <p class="quiet padded">Older entries were removed by retention.</p>}
     </Card>
   );
 }
@@ -366,7 +366,7 @@ export function RunPage({ flow: flowName, id }: { flow: string; id: string }) {
         <Heading title={id} mono above={above} />
         <Refusal problem={loaded.error} />
         {loaded.error.status === 404 && (
-          <Empty icon="runs" title="It may have been forgotten">
+          <Empty icon="runs" title="Retention may have removed this run">
             <Link to="/runs?finished=any">All runs</Link>
           </Empty>
         )}

@@ -77,7 +77,7 @@ function Rows({ runs, known, oneFlow }: { runs: Run[]; known: Flow[]; oneFlow: b
   );
 }
 
-/** The steps of each flow, where no run says it. */
+/** The steps of each flow. */
 function FlowList({ known }: { known: Flow[] }) {
   return (
     <ul class="rows">
@@ -99,14 +99,14 @@ function FlowList({ known }: { known: Flow[] }) {
 function NoRuns({ filtered, all }: { filtered: boolean; all: boolean }) {
   if (filtered) {
     return (
-      <Empty icon="runs" title="No run fits">
+      <Empty icon="runs" title="No matching runs">
         <Link to="/runs?finished=any">Show all</Link>
       </Empty>
     );
   }
   return (
-    <Empty icon="runs" title={all ? 'No runs yet' : 'No run is unfinished'}>
-      A program starts one with Flows::start or POST /v1/flows/{'{flow}'}/runs, an operator with the button above. {!all && <Link to="/runs?finished=true">Show the finished ones</Link>}
+    <Empty icon="runs" title={all ? 'No runs yet' : 'No runs in progress'}>
+      Programs start runs with Flows::start or POST /v1/flows/{'{flow}'}/runs; operators use the button above. {!all && <Link to="/runs?finished=true">Show finished runs</Link>}
     </Empty>
   );
 }
@@ -143,7 +143,7 @@ export function RunsPage() {
                 label="Progress"
                 value={finished}
                 options={[
-                  ['', 'Unfinished'],
+                  ['', 'In progress'],
                   ['true', 'Finished'],
                   ['any', 'All'],
                 ]}
@@ -158,7 +158,7 @@ export function RunsPage() {
             page={page}
             rows={page.data?.runs}
             place={place}
-            note="The newest first"
+            note="Newest first"
             none={<NoRuns filtered={Boolean(flow || state || finished === 'true')} all={finished === 'any'} />}
           >
             <Rows runs={page.data?.runs ?? []} known={known ?? []} oneFlow={flow !== ''} />

@@ -46,10 +46,10 @@ function Form({ known, chosen, onClose }: { known: Flow[]; chosen: string; onClo
       <Field label="Flow">
         <Select label="Flow of the run" value={wanted.flow} options={known.map(({ name }) => name)} onChange={change('flow')} />
       </Field>
-      <Field label="Id" hint="One unfinished run for each; left empty, the server makes one.">
+      <Field label="Id" hint="At most one run in progress per id. Leave it empty for a new id.">
         <input name="id" autoFocus spellcheck={false} autocomplete="off" class="mono" value={wanted.id} onInput={typed('id')} />
       </Field>
-      <Field label="Request" hint="JSON; what is left out has its default.">
+      <Field label="Request" hint="JSON. Omitted fields have their defaults.">
         <textarea name="request" rows={5} spellcheck={false} class="mono" value={wanted.request} onInput={typed('request')} />
       </Field>
       <div class="form-row">
@@ -68,7 +68,7 @@ function Form({ known, chosen, onClose }: { known: Flow[]; chosen: string; onClo
           Close
         </button>
         <button class="primary" disabled={starting.busy}>
-          Start it
+          Start run
         </button>
       </div>
     </form>

@@ -81,7 +81,7 @@ export function SystemPage({ name }: { name: string }) {
     return (
       <>
         <Heading title={name} />
-        <Empty icon="page" title={system ? `${name} has no page` : `No system ${name} runs here`}>
+        <Empty icon="page" title={system ? `${name} has no page` : `There is no system ${name}`}>
           <Link to="/">Go to the overview</Link>
         </Empty>
       </>

@@ -28,9 +28,9 @@ export function TimersPage() {
           page={page}
           rows={timers}
           place={place}
-          note="Of a thousand instances at a time, what is due first"
+          note="Earliest first, from a thousand instances at a time"
           none={
-            <Empty icon="timers" title="No timer is set">
+            <Empty icon="timers" title="No timers">
               Instances set timers when they wait for a deadline.
             </Empty>
           }

@@ -10,7 +10,7 @@ function Made({ token, onDone }: { token: string; onDone(): void }) {
   const [copied, setCopied] = useState(false);
   return (
     <>
-      <p>Copy the token now: it is shown once and cannot be read back.</p>
+      <p>Copy the token now. It is shown only once.</p>
       <pre class="code wrap" tabIndex={0}>
         {token}
       </pre>
@@ -43,13 +43,13 @@ function TokenForm({ onMade, onCancel }: { onMade(token: string): void; onCancel
       }}
     >
       {make.problem && <Refusal problem={make.problem} />}
-      <Field label="Name" hint="What will use it, for example ci.">
+      <Field label="Name" hint="The program that will use the token, such as ci.">
         <input name="name" required autoFocus maxLength={64} spellcheck={false} autocomplete="off" value={name} onInput={(event) => setName(event.currentTarget.value)} />
       </Field>
       <Field label="Role">
         <Select label="Role" value={role} options={['viewer', 'operator', 'admin']} onChange={setRole} />
       </Field>
-      <Field label="Last day (UTC)" hint="Leave it empty for a token without end.">
+      <Field label="Last day (UTC)" hint="Leave empty for a token that does not expire.">
         <input name="expires" type="date" value={expires} onInput={(event) => setExpires(event.currentTarget.value)} />
       </Field>
       <div class="form-end">
@@ -57,7 +57,7 @@ function TokenForm({ onMade, onCancel }: { onMade(token: string): void; onCancel
           Cancel
         </button>
         <button class="primary" disabled={make.busy}>
-          Make the token
+          Create token
         </button>
       </div>
     </form>
@@ -92,7 +92,7 @@ export function TokensPage() {
         {!page.data && !page.error && <Skeleton lines={4} />}
         {page.data?.tokens.length === 0 && (
           <Empty icon="tokens" title="No tokens">
-            Programs send one as Authorization: Bearer pawl_…
+            Programs send a token as Authorization: Bearer pawl_…
           </Empty>
         )}
         {page.data && page.data.tokens.length > 0 && (
@@ -102,9 +102,9 @@ export function TokensPage() {
                 <tr>
                   <th>Name</th>
                   <th>Role</th>
-                  <th class="spare">Made by</th>
-                  <th class="spare">Made</th>
-                  <th>Ends</th>
+                  <th class="spare">Created by</th>
+                  <th class="spare">Created</th>
+                  <th>Expires</th>
                   <th class="end">
                     <span class="sr">Actions</span>
                   </th>
@@ -134,11 +134,11 @@ export function TokensPage() {
           </div>
         )}
       </Card>
-      <Dialog title={made ? 'The token' : 'New token'} open={making} onClose={close}>
+      <Dialog title={made ? 'Token created' : 'New token'} open={making} onClose={close}>
         {made ? <Made token={made} onDone={close} /> : <TokenForm onMade={setMade} onCancel={close} />}
       </Dialog>
       <Dialog title={`Revoke ${revoked?.name ?? ''}?`} open={revoked !== undefined} onClose={() => setRevoked(undefined)}>
-        <p>What uses the token is refused at once.</p>
+        <p>Programs that use this token are refused at once.</p>
         {revoke.problem && <Refusal problem={revoke.problem} />}
         <div class="form-end">
           <button type="button" onClick={() => setRevoked(undefined)}>

@@ -30,7 +30,7 @@ function UserForm({ known, onDone }: { known: User | undefined; onDone(): void }
       <Field label="Role">
         <Select label="Role" value={role} options={roles} onChange={setRole} />
       </Field>
-      <Field label={known ? 'New password' : 'First password'} hint={known ? 'Leave it empty to keep the present one. A new one must be changed at its first use.' : 'At least 12 bytes; it must be changed at its first use.'}>
+      <Field label={known ? 'New password' : 'First password'} hint={known ? 'Leave empty to keep the current password. A new password must be changed at the first login.' : 'At least 12 bytes. It must be changed at the first login.'}>
         <input name="password" type="password" autocomplete="new-password" required={!known} minLength={12} value={password} onInput={(event) => setPassword(event.currentTarget.value)} />
       </Field>
       <div class="form-end">
