@@ -227,7 +227,7 @@ TEST(SupervisorThreads, AnEngineThatIsDestroyedLeavesASupervisorAloneThatHasAnot
   supervisor.attach(*second).value();
   first.reset();
   EXPECT_TRUE(supervisor.apply({.children = {{.name = "busy", .worker_type = "busy"}}}));
-  EXPECT_TRUE(supervisor.show("busy"));
+  EXPECT_TRUE(comes_true(runtime, [&] { return supervisor.show("busy").has_value(); }));
 }
 
 struct DeafObserved {};
