@@ -193,7 +193,7 @@ std::vector<Named> api_schemas() {
 constexpr std::string_view kRun = R"(
   flow {"type":"string"}
   id {"type":"string"}
-  run {"type":"string"}
+  ulid {"type":"string"}
   state {"type":"string"}
   status {"type":"string"}
   finished {"type":"boolean"}
@@ -242,7 +242,7 @@ std::vector<Named> lease_schemas() {
                           number {"type":"integer"}
                           attempt {"type":"integer"})")},
       {"ClaimedStep", object(R"(lease? {"$ref":"#/components/schemas/Lease"}
-                                run? {"type":"string"}
+                                run_ulid? {"type":"string"}
                                 step {"type":["string","null"]}
                                 request? {}
                                 response? {}

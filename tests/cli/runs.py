@@ -80,8 +80,8 @@ class RunsTest(unittest.TestCase):
                                   "--json") for _ in range(2)]
         self.assertEqual([run.returncode for run in ended], [7, 7], ended)
         first, second = (json.loads(run.stdout) for run in ended)
-        self.assertEqual((second["run"], second["generation"]), (first["run"], 1))
-        self.assertNotEqual(self.server.json("run", "start", FLOW, "--request", NOWHERE)["run"], first["run"])
+        self.assertEqual((second["ulid"], second["generation"]), (first["ulid"], 1))
+        self.assertNotEqual(self.server.json("run", "start", FLOW, "--request", NOWHERE)["ulid"], first["ulid"])
 
     def test_runs_take_no_events_and_no_creation_from_elsewhere(self):
         self.start("alone", "--delay", "1h")

@@ -319,7 +319,7 @@ TEST_F(FlowRoutes, ATimelineTellsWhatTookTime) {
   const auto answer = world_.call("GET", kRuns + "/a/timeline");
   EXPECT_EQ(answer.status, 200) << answer.body;
   EXPECT_EQ(member(answer.body, "truncated"), "false");
-  EXPECT_EQ(member(member(answer.body, "ulid"), "state"), R"("done")");
+  EXPECT_EQ(member(member(answer.body, "run"), "state"), R"("done")");
   EXPECT_THAT(answer.body, HasSubstr(R"({"kind":"attempt","step":"weigh","attempt":1)"));
   EXPECT_THAT(answer.body, HasSubstr(R"("outcome":"failed","error":)"));
   EXPECT_THAT(answer.body, HasSubstr("the road is closed"));
@@ -433,7 +433,7 @@ TEST_F(FlowRoutes, AWorkerClaimsKeepsAndCompletesAStep) {
   const auto run = start("a");
   const auto claimed = claim();
   EXPECT_EQ(member(claimed, "step"), R"("carry")");
-  EXPECT_EQ(member(claimed, "ulid"), member(run, "ulid"));
+  EXPECT_EQ(member(claimed, "run_ulid"), member(run, "ulid"));
   EXPECT_EQ(member(claimed, "request"), R"({"grams":70,"to":"Oslo"})");
   EXPECT_EQ(member(claimed, "response"), R"({"weighed":70,"signed_by":""})");
   EXPECT_EQ(member(claimed, "duration"), R"("30s")");
