@@ -85,11 +85,14 @@ class ConfigCheck {
   /// The mistakes of one child, which is at that path in the file, and of its children.
   std::vector<ConfigProblem> check(const Variables& around, const ChildSpec& child,
                                    const std::string& place) {
-    auto found = check_one(around, child, place);
-    const auto nested = children_of_config(child.user_spec.config).value_or(std::vector<ChildSpec>());
+    const auto type = types_.find(child.worker_type);
+    const auto nested = children_of_config(child.user_spec.config);
+    // Reading the tree has made this configuration, so it is valid if the children are.
+    if (!nested || !type || !takes_children(**type)) return check_one(around, child, place);
+    std::vector<ConfigProblem> found;
     const auto variables = inherit(around, child.user_spec.variables);
-    for (std::size_t i = 0; i < nested.size(); ++i) {
-      const auto more = check(variables, nested[i], element_path(member_path(place, kChildrenKey), i));
+    for (std::size_t i = 0; i < nested->size(); ++i) {
+      const auto more = check(variables, (*nested)[i], element_path(member_path(place, kChildrenKey), i));
       found.insert(found.end(), more.begin(), more.end());
     }
     return found;

@@ -65,15 +65,24 @@ struct UrlSecrets {
   std::size_t end = 0;  ///< of the URL
 };
 
+/// Where the URL ends that has this position in it. Template expressions with their blanks belong to it.
+std::size_t end_of_url(std::string_view text, std::size_t at) {
+  constexpr std::string_view kNotInUrl = " \t\r\n\"'<>";
+  while (at < text.size() && !kNotInUrl.contains(text[at])) {
+    const auto closing = text.substr(at, 2) == "{{" ? text.find("}}", at) : std::string_view::npos;
+    at = closing == std::string_view::npos ? at + 1 : closing + 2;
+  }
+  return at;
+}
+
 /// The first URL of the text at or behind this place.
 std::optional<UrlSecrets> find_url(std::string_view text, std::size_t from) {
   constexpr std::string_view kScheme = "://";
-  constexpr std::string_view kEndOfUrl = " \t\r\n\"'<>";
   const auto found = text.find(kScheme, from);
   if (found == std::string_view::npos) return std::nullopt;
   UrlSecrets url;
   url.user = url.query = found + kScheme.size();
-  url.end = std::min(text.find_first_of(kEndOfUrl, url.user), text.size());
+  url.end = end_of_url(text, url.user);
   const auto whole = text.substr(0, url.end);
   const auto authority_end = std::min(whole.find_first_of("/?#", url.user), url.end);
   const auto at = whole.substr(0, authority_end).rfind('@');

@@ -392,7 +392,7 @@ TEST_F(ReadNestedTree, OfFifteenLevelsWithALeafOfQuotesIsReadOrRefusedWithinItsS
   EXPECT_LT(tree->children.at(0).user_spec.config.size(), 850'000U);
   EXPECT_THAT(mistakes(groups(kLevels, std::string(600'000, '"'))),
               ElementsAre(testing::MatchesRegex(
-                  "site.yaml:42: .*children\\[0\\].children: the children are too large for one "
+                  "site.yaml:43: .*children\\[0\\].children: the children are too large for one "
                   "configuration; expected at most 1048576 bytes as JSON, got 12[0-9]* bytes; did you mean "
                   "several groups with fewer workers, or shorter texts\\?")));
 }

@@ -68,7 +68,7 @@ TEST_F(SecretsOfWorkers, AreTheUserInformationAndTheQueryOfUrls) {
   EXPECT_EQ(secrets.hide("url: \"http://u@h\" and mqtt://v:w@i/?q, then http://j/@k"),
             "url: \"http://(hidden)@h\" and mqtt://(hidden)@i/?(hidden) then http://j/@k");
   EXPECT_EQ(secrets.hide_config("url: http://u:p@{{ .HOST }}/?p={{ .P }}"),
-            "url: http://(hidden)@{{ .HOST }}/?(hidden) .P }}");
+            "url: http://(hidden)@{{ .HOST }}/?(hidden)");
 }
 
 TEST_F(SecretsOfWorkers, OfAnEarlierConfigurationCanBeAdded) {

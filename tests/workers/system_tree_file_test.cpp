@@ -210,6 +210,7 @@ TEST_F(TheFileOfWorkers, HoldsTheExampleOfParentsWithChildrenAndMappedStates) {
   ASSERT_TRUE(kit_.wait_until([&] {
     return enum_name(kit_.supervisor().show("plant/mqtt-connection").value().health) == "failing";
   }));
+  ASSERT_TRUE(kit_.wait_for("plant", "Impaired"));
   kit_.supervisor().park("plant").value();
   ASSERT_TRUE(kit_.wait_for("plant", "Stopped"));
   EXPECT_EQ(kit_.supervisor().show("plant/mqtt-connection").value().state, "Stopped");
@@ -272,7 +273,9 @@ TEST_F(TheFileOfWorkers, HasStoredQuotedVariablesOfChildrenRefusedWithWhatToWrit
 TEST_F(TheFileOfWorkers, HasNoMistakesInTheDemo) {
   WorkerTypes types;
   add_worker_types(types, {});
-  add_process_without_shim(types);
+  types.add(define_worker<ProcessWorker>([](const WorkerIdentity&) -> Result<std::shared_ptr<void>> {
+    return fail(Code::spec_invalid, "no tools are needed");
+  }));
   const auto read = read_partial_tree(kDemoTree, "demo", types, {});
   EXPECT_THAT(read.problems, IsEmpty());
   ASSERT_TRUE(read.tree);
