@@ -67,7 +67,8 @@ struct StepEnded {
   std::optional<FailureKind> kind{};
   std::optional<LastCompletion> completion{};
 };
-/// An attempt at a claimed step has failed and will be retried. The completion is stored to recognize a repeat.
+/// An attempt at a claimed step has failed and will be retried. The completion is stored to recognize a
+/// repeat.
 struct StepFailed {
   std::string step;
   std::uint32_t attempt = 0;
