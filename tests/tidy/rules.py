@@ -5,6 +5,7 @@ import re
 import actions
 import cpp
 import rooms
+import words
 
 MAX_COLUMNS = 110
 MAX_SOURCE_LINES = 600
@@ -168,5 +169,5 @@ UNTOUCHED = re.compile(r"LICENSE$|fuzz/corpus/|tests/.*/(data|golden)/")
 RULES = [
     check_size, check_columns, check_functions, check_licence, check_whitespace, check_unfinished,
     check_machine_paths, check_banned, check_python_sleep, check_public_header, check_coroutines, check_markdown,
-    check_includes, actions.check_actions,
+    check_includes, actions.check_actions, words.check_words,
 ]
