@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A pool of permits: who may run, how many at once, in which order. Pure logic without clock, thread or I/O:
-/// a command goes in, the changes to tell the holders come out.
+/// A pool of permits: which holders may run, how many at once, in which order. Pure logic without clock,
+/// thread or I/O: each call returns the changes to report to the holders.
 ///
 ///     auto pool = pawl::PermitPool::open("downloads", 5).value();
 ///     const auto changes = pool.request("run-17", 3, 1).value();
@@ -12,18 +12,19 @@
 ///     pool.release("run-17", 3);   // the changes grant them to the first waiter
 ///
 /// The rules:
-/// - Higher priorities first, and first in, first out within one priority. The head of the queue waits until
-///   its minimum is free, and no other request overtakes it, so the highest priority never starves. The only
-///   exception: a waiter whose minimum exceeds the size (after a shrink) is skipped, keeps its place, and is
-///   served once the pool has grown.
-/// - A grant gives what is free, at least the minimum and at most what was wanted, and settles the request:
-///   a partial grant is not topped up. A holder that wants more asks again, at the end of the line. It should
-///   not wait for that idly: two holders that keep what they have until they get more can wait for ever.
-/// - Shrinking below what is granted asks holders to give back, the newest first (a holder is as old as its
-///   first grant since it last held nothing). That is a request: permits return only by `release` or
-///   `forget`. Until then they count as revoking and are not asked for again; growing does not withdraw it.
-/// - Never more is granted than the size, except while a shrink waits for what it revoked.
-/// - Grants are volatile, the line is not: store `waiting()` and, after a crash, `restore` it.
+/// - Higher priorities first; within a priority, first in, first out. The head of the queue waits until its
+///   minimum is free and no waiter overtakes it, so waiters of the highest priority do not starve. The one
+///   exception: a waiter whose minimum no longer fits the size (after a shrink) is passed over, keeps its
+///   place, and is served again once the pool has grown.
+/// - A grant gives the free permits, at least the minimum and at most what was wanted, and settles the
+///   request: a partial grant is not topped up. A holder that wants more requests again, at the end of the
+///   queue. It should not block meanwhile: two holders that keep their permits until they get more deadlock.
+/// - Shrinking below what is granted asks holders to give permits back, the newest first (the age of a holder
+///   is that of its first grant since it last held none). That is a request: permits return only by `release`
+///   or `forget`. Until then they count as revoking and are not requested again; growing does not withdraw
+///   the request.
+/// - The pool never grants more than its size, except while a shrink waits for the revoked permits.
+/// - Grants are volatile, the queue is not: store `waiting()` and, after a crash, `restore` it.
 
 #include <cstddef>
 #include <cstdint>
@@ -39,11 +40,11 @@
 
 namespace pawl {
 
-/// Something to tell a holder.
+/// A change to report to a holder.
 struct PermitChange {
   enum class Kind : std::uint8_t {
-    grant,   ///< these permits are yours now, in addition to what you hold
-    revoke,  ///< please give back this many
+    grant,   ///< the holder has these permits now, in addition to those it held
+    revoke,  ///< the holder is asked to give back this many
   };
   Kind kind;
   std::string holder;
@@ -84,26 +85,26 @@ class PermitPool {
   /// An empty pool. Error: `invalid_argument` for size 0.
   static Result<PermitPool> open(std::string name, std::uint32_t size);
 
-  /// After a crash: all permits are free and the stored waiters stand in line again, in the order given. The
-  /// changes grant to those that fit at once. Errors: `invalid_argument` for size 0, a holder that is there
-  /// twice, or counts `request` would refuse; a minimum above the size is kept and passed over.
+  /// After a crash: all permits are free and the stored waiters are in the queue again, in the given order.
+  /// The changes grant to those that fit at once. Errors: `invalid_argument` for size 0, a duplicate holder,
+  /// or counts that `request` would refuse; a minimum above the size is kept and passed over.
   static Result<Restored> restore(std::string name, std::uint32_t size, const std::vector<Waiter>& waiters);
 
-  /// Asks for `want` permits, content with `minimum`. Grants now or stands in line. Errors:
-  /// `invalid_argument` when the holder has no name, a count is 0, minimum > want, the holder waits already,
-  /// or the minimum, with what the holder has, exceeds the size and so could never be granted.
+  /// Requests `want` permits, but accepts `minimum`. Grants now or enters the queue. Errors:
+  /// `invalid_argument` if the holder has no name, a count is 0, minimum > want, the holder waits already,
+  /// or the minimum, with the permits that the holder has, exceeds the size and could never be granted.
   Result<PermitChanges> request(std::string_view holder, std::uint32_t want, std::uint32_t minimum,
                                 std::int32_t priority = 0);
 
-  /// Gives `permits` back. Errors: `unknown_name` when the holder holds nothing; `invalid_argument` for 0 or
-  /// for more than it holds.
+  /// Gives `permits` back. Errors: `unknown_name` if the holder has none; `invalid_argument` for 0 or for
+  /// more than it holds.
   Result<PermitChanges> release(std::string_view holder, std::uint32_t permits);
 
   /// Changes the size. Growing grants, shrinking may revoke. Error: `invalid_argument` for 0.
   Result<PermitChanges> resize(std::uint32_t size);
 
-  /// Drops a holder that crashed or was cancelled: what it holds is free, its place in line is gone. Error:
-  /// `unknown_name` when it neither holds nor waits.
+  /// Drops a holder that crashed or was cancelled: its permits are free, its place in the queue is gone.
+  /// Error: `unknown_name` if it neither holds nor waits.
   Result<PermitChanges> forget(std::string_view holder);
 
   const std::string& name() const noexcept { return name_; }
@@ -112,22 +113,22 @@ class PermitPool {
   std::uint32_t revoking() const noexcept { return revoking_; }
   std::uint32_t free() const noexcept { return size_ > granted_ ? size_ - granted_ : 0; }
 
-  /// What this holder holds; 0 if unknown.
+  /// The permits of this holder; 0 if it is unknown.
   std::uint32_t held(std::string_view holder) const;
 
-  /// Whether it holds or waits.
+  /// Whether the holder holds or waits for permits.
   bool knows(std::string_view holder) const { return entries_.contains(holder); }
 
-  /// The line, first to last; O(waiters). Those with `minimum` above what fits are passed over.
+  /// The queue, first to last; O(waiters).
   std::vector<Waiter> waiting() const;
 
-  /// Who holds permits, oldest first; O(holders log holders).
+  /// The holders of permits, oldest first; O(holders log holders).
   std::vector<Holder> holders() const;
 
   bool operator==(const PermitPool& other) const;
 
  private:
-  /// Where a waiter stands: those of a higher priority in front, then those who came first. Rank 0: nowhere.
+  /// A place in the queue: ordered by descending priority, then by arrival. Rank 0: not in the queue.
   struct Place {
     std::int32_t priority = 0;
     std::uint64_t rank = 0;
@@ -137,8 +138,8 @@ class PermitPool {
     }
   };
 
-  /// One per holder that holds or waits. Ranks rise with every request and order both the line and the ages;
-  /// 0 means none. What it waits for counts while it has a place.
+  /// One per holder that holds or waits. Ranks rise with every request and order both the queue and the ages;
+  /// 0 means none. `want` and `minimum` are valid while it has a place.
   struct Entry {
     std::uint32_t held = 0;
     std::uint32_t revoking = 0;
@@ -174,8 +175,8 @@ class PermitPool {
   std::uint32_t revoking_ = 0;
   std::uint64_t last_rank_ = 0;
   Entries entries_;
-  /// The entries that have a place, in order; a hundred thousand may wait, so each name is kept once.
-  std::map<Place, Entries::value_type*> line_;
+  /// The entries with a place, in order; a hundred thousand may wait, so each name is stored once.
+  std::map<Place, Entries::value_type*> queue_;
 };
 
 struct PermitPool::Restored {

@@ -47,7 +47,7 @@ PermitPool::PermitPool(const PermitPool& other)
       last_rank_(other.last_rank_),
       entries_(other.entries_) {
   for (auto& named : entries_) {
-    if (named.second.place.rank != 0) line_.emplace(named.second.place, &named);
+    if (named.second.place.rank != 0) queue_.emplace(named.second.place, &named);
   }
 }
 
@@ -58,11 +58,11 @@ PermitPool& PermitPool::operator=(PermitPool other) noexcept {
   revoking_ = other.revoking_;
   last_rank_ = other.last_rank_;
   entries_ = std::move(other.entries_);
-  line_ = std::move(other.line_);
+  queue_ = std::move(other.queue_);
   return *this;
 }
 
-/// The line follows from the entries.
+/// The queue follows from the entries.
 bool PermitPool::operator==(const PermitPool& other) const {
   return name_ == other.name_ && size_ == other.size_ && granted_ == other.granted_ &&
          revoking_ == other.revoking_ && last_rank_ == other.last_rank_ && entries_ == other.entries_;
@@ -91,8 +91,8 @@ Result<PermitPool::Restored> PermitPool::restore(std::string name, std::uint32_t
 Result<PermitChanges> PermitPool::request(std::string_view holder, std::uint32_t want, std::uint32_t minimum,
                                           std::int32_t priority) {
   PAWL_CHECK(check_request(holder, want, minimum));
-  // Nobody is to be passed over.
-  if (line_.empty() && minimum <= free()) return PermitChanges{grant(note(holder, want, minimum))};
+  // No waiter is passed over.
+  if (queue_.empty() && minimum <= free()) return PermitChanges{grant(note(holder, want, minimum))};
   enqueue(holder, want, minimum, priority);
   return grant_in_order();
 }
@@ -114,7 +114,7 @@ Result<PermitChanges> PermitPool::resize(std::uint32_t size) {
   PAWL_CHECK(check_size(name_, size));
   size_ = size;
   PermitChanges changes = revoke_excess();
-  // A shrink can also grant: it may put the head of the line out of reach and so let the next one through.
+  // A shrink can also grant: the head of the queue may no longer fit, which lets the next one through.
   for (PermitChange& grant : grant_in_order()) changes.push_back(std::move(grant));
   return changes;
 }
@@ -122,7 +122,7 @@ Result<PermitChanges> PermitPool::resize(std::uint32_t size) {
 Result<PermitChanges> PermitPool::forget(std::string_view holder) {
   PAWL_TRY(const auto found, find(holder));
   Entry& entry = found->second;
-  if (entry.place.rank != 0) line_.erase(std::exchange(entry.place, Place{}));
+  if (entry.place.rank != 0) queue_.erase(std::exchange(entry.place, Place{}));
   take_back(entry, entry.held);
   drop_if_idle(found);
   return grant_in_order();
@@ -135,8 +135,8 @@ std::uint32_t PermitPool::held(std::string_view holder) const {
 
 std::vector<PermitPool::Waiter> PermitPool::waiting() const {
   std::vector<Waiter> waiters;
-  waiters.reserve(line_.size());
-  for (const auto& [place, named] : line_) {
+  waiters.reserve(queue_.size());
+  for (const auto& [place, named] : queue_) {
     const auto& [holder, entry] = *named;
     waiters.push_back({holder, entry.want, entry.minimum, place.priority});
   }
@@ -194,7 +194,7 @@ void PermitPool::enqueue(std::string_view holder, std::uint32_t want, std::uint3
   auto& named = note(holder, want, minimum);
   PAWL_ASSERT(named.second.place.rank == 0, "a holder waits once", name_);
   named.second.place = {priority, ++last_rank_};
-  line_.emplace(named.second.place, &named);
+  queue_.emplace(named.second.place, &named);
 }
 
 PermitPool::Entries::value_type& PermitPool::note(std::string_view holder, std::uint32_t want,
@@ -205,7 +205,7 @@ PermitPool::Entries::value_type& PermitPool::note(std::string_view holder, std::
   return named;
 }
 
-/// Gives the holder what it wants and is free.
+/// Grants the free permits, at most what the holder wants.
 PermitChange PermitPool::grant(Entries::value_type& named) {
   auto& [holder, entry] = named;
   const std::uint32_t permits = std::min(entry.want, free());
@@ -213,14 +213,14 @@ PermitChange PermitPool::grant(Entries::value_type& named) {
   entry.held += permits;
   entry.place = {};
   granted_ += permits;
-  PAWL_ASSERT(permits >= entry.minimum && granted_ <= size_, "a grant is what was asked for and is free",
+  PAWL_ASSERT(permits >= entry.minimum && granted_ <= size_, "a grant fits the request and the free permits",
               name_, permits, granted_, size_);
   return {PermitChange::Kind::grant, holder, permits};
 }
 
 void PermitPool::take_back(Entry& entry, std::uint32_t permits) {
-  PAWL_ASSERT(permits <= entry.held && entry.held <= granted_, "what is given back was held", name_, permits,
-              entry.held, granted_);
+  PAWL_ASSERT(permits <= entry.held && entry.held <= granted_, "only held permits are given back", name_,
+              permits, entry.held, granted_);
   const std::uint32_t revoked = std::min(permits, entry.revoking);
   entry.held -= permits;
   granted_ -= permits;
@@ -230,14 +230,14 @@ void PermitPool::take_back(Entry& entry, std::uint32_t permits) {
 
 void PermitPool::drop_if_idle(Entries::iterator found) {
   if (found->second.held != 0 || found->second.place.rank != 0) return;
-  PAWL_ASSERT(found->second.revoking == 0, "who holds nothing has nothing to give back", name_,
+  PAWL_ASSERT(found->second.revoking == 0, "a holder without permits has none to give back", name_,
               found->second.revoking);
   entries_.erase(found);
 }
 
 PermitChanges PermitPool::grant_in_order() {
   PermitChanges changes;
-  for (auto next = line_.begin(); next != line_.end() && free() != 0;) {
+  for (auto next = queue_.begin(); next != queue_.end() && free() != 0;) {
     const auto& entry = next->second->second;
     if (!fits(entry.minimum, entry)) {
       ++next;
@@ -245,7 +245,7 @@ PermitChanges PermitPool::grant_in_order() {
     }
     if (entry.minimum > free()) break;
     changes.push_back(grant(*next->second));
-    next = line_.erase(next);
+    next = queue_.erase(next);
   }
   PAWL_ASSERT(granted_ <= size_ || revoking_ >= granted_ - size_, "only a shrink can leave too much granted",
               granted_, size_, revoking_);
@@ -267,7 +267,7 @@ PermitChanges PermitPool::revoke_excess() {
     excess -= permits;
     changes.push_back({PermitChange::Kind::revoke, (*holder)->first, permits});
   }
-  PAWL_ASSERT(excess == 0, "what is granted is held by somebody", excess);
+  PAWL_ASSERT(excess == 0, "every granted permit has a holder", excess);
   return changes;
 }
 
