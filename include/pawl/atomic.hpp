@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Reading and changing one partition as if nobody else did.
+/// Reads and changes one partition in isolation.
 ///
 ///     engine->atomically("group-7", [&](pawl::Atomic& group) -> pawl::Result<void> {
 ///       for (const auto& old : group.all<member>(Role::primary)) group.send<member>(old.key, Demote{});
@@ -9,9 +9,8 @@
 ///       return {};
 ///     });
 ///
-/// Reads see what is durable; sends are collected and committed together after the function returns. If
-/// anything in the partition has changed meanwhile, the function is run again, so it must have no side
-/// effects.
+/// Reads see durable states; sends are collected and committed together after the function returns. If the
+/// partition has changed in the meantime, the function runs again, so it must have no side effects.
 
 #include <string>
 #include <string_view>
@@ -24,7 +23,7 @@
 
 namespace pawl {
 
-/// Lives for one run of the function; used by its thread only.
+/// Valid for one run of the function, on its thread.
 class Atomic {
  public:
   template <const auto& M>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What a transition asks for besides the new state and data: timers, work, messages, the application's own
-/// rows. An update collects them; all of them become durable in the transition's own commit, or none.
+/// What a transition requests besides the new state and data: timers, work, messages, rows of the
+/// application. An update collects them; they become durable together with the transition.
 ///
 ///     .on<Place>(Order::cart, Order::placed, [](Cart& cart, const Place&, pawl::Effects& effects) {
 ///       effects.set_timer("unpaid", 30min, Expire{});
@@ -11,7 +11,7 @@
 ///       effects.sql({.text = "INSERT INTO placed(id) VALUES(?1)", .rows = {{cart.id}}, .expect = 1});
 ///     })
 ///
-/// Collecting does nothing by itself: no clock, no I/O. Not thread-safe; lives for one decision.
+/// Collecting has no side effects. Not thread-safe; valid for one decision.
 
 #include <cstdint>
 #include <memory>
@@ -30,8 +30,8 @@
 
 namespace pawl {
 
-/// An event whose machine is known from the context only: its type's full name and its payload as JSON; also
-/// itself, where it is at hand, so that it is not decoded.
+/// An event whose machine follows from the context: the full name of its type and its payload as JSON.
+/// `typed` is the event itself, if available, which saves decoding it.
 struct EventValue {
   std::string_view type;
   std::string payload;
@@ -40,7 +40,7 @@ struct EventValue {
 
 namespace effect {
 
-/// Sets the named timer, in place of the one of that name if there is one.
+/// Sets the named timer; replaces an older one of that name.
 struct SetTimer {
   std::string name;
   Duration after;
@@ -53,12 +53,12 @@ struct Work {
   std::string name;
   std::string payload;
 };
-/// Drops every pending work of this name; a running one is asked to stop.
+/// Drops all pending work of this name; a running attempt is asked to stop.
 struct CancelWork {
   std::string name;
 };
-/// Pending work of this name ends without another attempt, as failed with `cancelled`: at once where no
-/// attempt runs, otherwise when it returns. `interrupt` asks it to stop.
+/// Pending work of this name ends without another attempt and fails with `cancelled`: at once, or when its
+/// running attempt has returned. `interrupt` asks that attempt to stop.
 struct StopWork {
   std::string name;
   bool interrupt = true;
@@ -88,7 +88,7 @@ class Effects {
 
   /// The time of the commit: log time, which never goes back.
   Time now() const { return now_; }
-  /// Whose transition this is.
+  /// The instance whose transition this is.
   std::string_view machine() const { return machine_; }
   std::string_view key() const { return key_; }
 
@@ -103,20 +103,20 @@ class Effects {
   }
   void clear_timer(std::string name) { effects_.emplace_back(effect::ClearTimer{std::move(name)}); }
 
-  /// The handler registered under `name` is run with `payload` after the commit: at least once.
+  /// Runs the handler registered under `name` with `payload` after the commit, at least once.
   template <class P>
   void work(std::string name, const P& payload) {
     if (auto text = encoded(payload)) effects_.emplace_back(effect::Work{std::move(name), *std::move(text)});
   }
   void cancel_work(std::string name) { effects_.emplace_back(effect::CancelWork{std::move(name)}); }
-  /// Ends the work and tells the instance: what `WorkOptions::failed` makes of `cancelled` is sent once no
-  /// attempt runs any more. A running one is asked to stop; with `withdraw_work` it may go on to its end.
+  /// Ends the work and tells the instance: once no attempt runs, the event that `WorkOptions::failed` returns
+  /// for `cancelled` is sent. `stop_work` asks a running attempt to stop; `withdraw_work` lets it finish.
   void stop_work(std::string name) { effects_.emplace_back(effect::StopWork{std::move(name), true}); }
   void withdraw_work(std::string name) { effects_.emplace_back(effect::StopWork{std::move(name), false}); }
 
-  /// Takes a place in the line of a permit pool. The instance's work waits until it is its turn; then the
-  /// permit is the instance's, through all its work, until it leaves or finishes. An instance stands in one
-  /// line at a time.
+  /// Enters the queue of a permit pool. The instance's work waits until the instance is admitted; it then
+  /// keeps the permit through all its work, until it leaves the queue or finishes. An instance is in at most
+  /// one queue.
   void enter_queue(std::string pool, std::int32_t priority = 0) {
     effects_.emplace_back(effect::EnterQueue{std::move(pool), priority});
   }
@@ -132,13 +132,13 @@ class Effects {
     }
   }
 
-  /// The same by names, where the receiver's machine is known at run time only.
+  /// The same by names, for a receiver whose machine is known at run time only.
   void send(effect::Message message) { effects_.emplace_back(std::move(message)); }
 
-  /// The application's own rows, in the same transaction.
+  /// A statement on the application's tables, in the same transaction.
   void sql(Sql statement) { effects_.emplace_back(std::move(statement)); }
 
-  /// What was collected, or the first value that could not be encoded.
+  /// The collected effects, or the error of the first value that could not be encoded.
   Result<std::vector<effect::Any>> take() {
     if (error_) return fail(*std::move(error_));
     return std::move(effects_);

@@ -12,8 +12,8 @@
 ///     auto front = engine->send<door>("front", Push{}).value();     // returns once it is durable
 ///     front.state;                                                  // Door::open
 ///
-/// Every answer, refusals included, rests on what is durable. After a crash, opening the store again
-/// continues every instance from its last commit: timers fire, work is run again, messages are delivered.
+/// Every answer, including refusals, is based on durable state. After a crash, opening the store again
+/// continues every instance from its last commit: timers fire, work is retried, messages are delivered.
 
 #include <cstddef>
 #include <cstdint>
@@ -43,38 +43,39 @@ namespace pawl {
 
 class EngineCore;
 
-/// How an engine is run. Every field has a default that suits one process on one machine.
+/// Options of an engine. Every default suits one process on one machine.
 struct EngineOptions {
-  std::string store = "sqlite:pawl.db";              ///< "sqlite:PATH" or "postgresql://user@host/database"
-  bool take_over = false;                            ///< take the store from an owner whose lease still lives
-  std::string vfs{};                                 ///< a registered SQLite VFS, for `sim::Disk`
-  std::size_t work_threads = 8;                      ///< threads that run work
-  std::size_t max_started_attempts = 1024;           ///< first attempts that run or wait for a thread
-  std::size_t queue = 65536;                         ///< requests that may wait; the next gets `overloaded`
-  std::size_t batch = 4096;                          ///< transactions that share one durable commit, at most
+  std::string store = "sqlite:pawl.db";  ///< "sqlite:PATH" or "postgresql://user@host/database"
+  bool take_over = false;                ///< take the store over from an owner whose lease is still valid
+  std::string vfs{};                     ///< a registered SQLite VFS, for `sim::Disk`
+  std::size_t work_threads = 8;          ///< threads that run work
+  std::size_t max_started_attempts =
+      1024;                   ///< first attempts that are recorded as started and run or wait for a thread
+  std::size_t queue = 65536;  ///< requests that may wait; further ones get `overloaded`
+  std::size_t batch = 4096;   ///< maximum number of transactions per commit
   std::size_t cache_bytes = std::size_t{256} << 20;  ///< instance data kept in memory
   std::map<std::string, std::uint32_t> pools{};      ///< permit pools by name
   std::vector<Sql> schema{};                         ///< the application's CREATE TABLE IF NOT EXISTS …
-  /// Migrations of tables by their owner's name: each is applied once, in its order, in one transaction. New
-  /// ones are added at the end; what was released is not changed any more. Those of a store that has seen
-  /// more of them are refused (`store_newer`).
+  /// Migrations of tables by their owner's name: each is applied once, in order, in one transaction. Append
+  /// new migrations and never change released ones. A store that has seen more of them is refused
+  /// (`store_newer`).
   std::map<std::string, std::vector<Migration>> migrations{};
   QueryLimits query_limits{};                 ///< of each `Engine::query`
-  std::optional<Duration> keep{};             ///< how long log entries are kept; by default for ever
-  std::optional<Duration> forget_finished{};  ///< how long finished instances are kept; by default for ever
+  std::optional<Duration> keep{};             ///< how long log entries are kept; by default forever
+  std::optional<Duration> forget_finished{};  ///< how long finished instances are kept; by default forever
   Duration checkpoint_every = std::chrono::milliseconds(500);
-  Duration retain_every = std::chrono::minutes(1);  ///< how often the log is cut, while there are commits
+  Duration retain_every = std::chrono::minutes(1);  ///< how often the log is cut while there are commits
   Logger log{};                                     ///< silent by default
 };
 
-/// What opening found.
+/// What opening a store found.
 struct OpenReport {
   std::size_t instances = 0;
-  std::size_t recovered = 0;    ///< states changed by a recovery mapping
-  std::size_t interrupted = 0;  ///< pieces of work whose attempt a crash had cut off
+  std::size_t recovered = 0;    ///< instances whose state a recovery mapping changed
+  std::size_t interrupted = 0;  ///< pieces of work whose attempt a crash interrupted
   std::size_t overdue_timers = 0;
   std::vector<std::string>
-      weakened_guarantees{};  ///< in what the store keeps less than the full guarantee, in sentences
+      weakened_guarantees{};  ///< how the store falls short of the full guarantee, in sentences
   std::vector<std::string>
       unknown;  ///< "machine" or "machine.state" that this program does not know; untouched
 };
@@ -86,15 +87,15 @@ class Atomic;
 /// destroyed it returns `stopped`; its cursor can be given to the next engine on the same store.
 class Subscription {
  public:
-  /// The next entries, at most `limit`, at once; empty where there are none yet.
-  /// Error: `cursor_expired` when retention has passed it.
+  /// The next entries, at most `limit`, without waiting; empty if there are none yet.
+  /// Error: `cursor_expired` if retention has cut entries behind the cursor.
   Result<std::vector<LogEvent>> poll(std::size_t limit = 256);
 
-  /// The same, but waits for at least one; empty only after the timeout. Errors: also `store_poisoned` and
-  /// `stopped`, where none can come any more.
+  /// The same, but waits for at least one entry; empty only after the timeout. Errors: also `store_poisoned`
+  /// and `stopped` if there can be no further entries.
   Result<std::vector<LogEvent>> next(std::optional<Duration> timeout = std::nullopt, std::size_t limit = 256);
 
-  /// Where to go on after what was returned so far.
+  /// The cursor behind the last returned entry.
   std::string cursor() const;
 
  private:
@@ -106,11 +107,11 @@ class Subscription {
   std::string cursor_;
 };
 
-/// Thread-safe. Destroying it stops: running work is asked to stop and awaited, waiting requests get
+/// Thread-safe. The destructor asks running work to stop, waits for it, and answers waiting calls with
 /// `stopped`.
 class Engine {
  public:
-  /// Opens the store, loads every head, applies recovery mappings, counts interrupted work, then serves.
+  /// Opens the store, loads every head, applies recovery mappings and counts interrupted work.
   /// Errors: those of `Machines::validate` and of the store (`store_locked`, `store_newer`, `store_corrupt`,
   /// …).
   static Result<std::unique_ptr<Engine>> open(Runtime& runtime, Machines machines,
@@ -127,8 +128,8 @@ class Engine {
 
   // Writing.
 
-  /// Begins an instance. Errors: `duplicate_instance`, or `finished_instance` where a finished key may not be
-  /// started again (see `.generations()`).
+  /// Creates an instance. Errors: `duplicate_instance`, or `finished_instance` if the machine does not allow
+  /// another generation of a finished key (see `.generations()`).
   template <const auto& M>
   Result<Snapshot<M>> create(std::string key, const DataOf<M>& data = {}, CreateOptions options = {}) {
     return snapshot<M>(commit(Transaction{}.create<M>(std::move(key), data, std::move(options))));
@@ -146,13 +147,13 @@ class Engine {
   /// engine is idle, the calling thread commits, which saves two wake-ups.
   Result<std::vector<Instance>> commit(Transaction transaction);
 
-  /// The same without waiting. `done` runs on the engine's own thread once the outcome is durable, or on that
-  /// of somebody who commits; it must not block and must not destroy the engine.
+  /// The same without waiting. Once the outcome is durable, `done` runs on the engine's thread or on that of
+  /// another caller that commits. It must not block and must not destroy the engine.
   void submit(Transaction transaction, std::move_only_function<void(Result<std::vector<Instance>>)> done);
 
-  /// A change that depends on what is read: `change` reads instances of one partition and sends to them; the
-  /// whole is committed if nothing in the partition changed meanwhile, and run again default_value,
-  /// `attempts` times at most. It runs on the caller's thread and must have no side effects. Errors: what
+  /// A change that depends on reads: `change` reads instances of one partition and sends to them. The whole
+  /// is committed if the partition has not changed in the meantime; otherwise `change` runs again, at most
+  /// `attempts` times. It runs on the caller's thread and must have no side effects. Errors: those that
   /// `change` returns, `version_conflict` after the last attempt, and those of `commit`.
   Result<std::vector<Instance>> atomically(std::string partition,
                                            const std::function<Result<void>(Atomic&)>& change,
@@ -173,12 +174,12 @@ class Engine {
   /// Number of instances by machine and state.
   std::map<std::string, std::map<std::string, std::size_t>> counts() const;
 
-  /// What happened to an instance, newest first; ends in a `truncated` mark where retention has cut the rest.
+  /// The entries of an instance, newest first; `truncated` if retention has cut the rest.
   Result<History> history(std::string_view machine, std::string_view key, std::int64_t before = 0,
                           std::size_t limit = 100) const;
 
-  /// Waits until the instance is in one of these states, or finished; a state that it leaves at once may go
-  /// unnoticed. Errors: `timed_out`, with the present state; `store_poisoned`, `stopped`.
+  /// Waits until the instance is in one of these states, or finished. May miss a state that the instance
+  /// leaves at once. Errors: `timed_out`, with the current state; `store_poisoned`, `stopped`.
   template <const auto& M, std::same_as<StateOf<M>>... More>
   Result<Snapshot<M>> wait(std::string_view key, std::optional<Duration> timeout, StateOf<M> state,
                            More... more) {
@@ -193,40 +194,40 @@ class Engine {
   void wait_for(std::string_view machine, std::string_view key, std::vector<std::string> states,
                 std::optional<Duration> timeout, std::move_only_function<void(Result<Instance>)> done) const;
 
-  /// The newest durable entry; 0 where there is none.
+  /// The newest durable entry; 0 if there is none.
   std::int64_t last_seq() const;
-  /// The cursor behind which the newest `count` entries are; retention may have passed it.
+  /// The cursor in front of the newest `count` entries; retention may have cut them.
   std::string cursor_before(std::int64_t count) const;
 
-  /// Follows the log from a cursor: "" for what comes from now on, "begin" for everything that is kept.
+  /// Follows the log from a cursor: "" for new entries only, "begin" for all that are kept.
   /// Errors: `cursor_invalid`, `cursor_expired`.
   Result<Subscription> subscribe(std::string_view cursor) const;
 
-  /// A SELECT on the application's own tables; sees what is durable. It uses connections of its own, so that
-  /// nothing else waits for it. Errors: `timed_out`, `too_large` (see `QueryLimits`); `cancelled` where
-  /// `stop` was requested; `stopped` where the engine is closed meanwhile; `sql_refused`, `sql_failed`.
+  /// A SELECT on the application's tables; sees durable rows. It uses its own connections, so nothing else
+  /// waits for it. Errors: `timed_out`, `too_large` (see `QueryLimits`); `cancelled` if `stop` was requested;
+  /// `stopped` if the engine closes in the meantime; `sql_refused`, `sql_failed`.
   Result<std::vector<std::vector<SqlValue>>> query(const Sql& statement,
                                                    const std::stop_token& stop = {}) const;
 
   // Work that is done elsewhere; see `pawl/lease.hpp`. The callbacks run like those of `submit`.
 
-  /// The oldest work of these names, or nothing if none comes in time. Its attempt is counted before it is
-  /// returned. Errors: `unknown_machine`, `unknown_name`.
+  /// The oldest work of these names, or nothing if there is none within `wait`. Its attempt is recorded
+  /// before it is returned. Errors: `unknown_machine`, `unknown_name`.
   Result<std::optional<ClaimedWork>> claim(std::string_view machine, std::vector<std::string> works,
                                            Duration wait);
   void claim(std::string_view machine, std::vector<std::string> works, Duration wait,
              std::move_only_function<void(Result<std::optional<ClaimedWork>>)> done);
-  /// Error: `lease_lost`.
+  /// Keeps the lease. Errors: `lease_lost`; `store_fenced` while this engine may have lost the store.
   Result<LeaseStatus> heartbeat(const Lease& lease);
   void heartbeat(const Lease& lease, std::move_only_function<void(Result<LeaseStatus>)> done);
-  /// The attempt has ended: with a reply, or an error as a handler returns one. Returns once that is durable.
-  /// Error: `lease_lost`.
+  /// Ends the attempt with a reply, or with an error, like a handler. Returns once that is durable. A repeat
+  /// with the same result that arrives before then gets the same outcome. Error: `lease_lost`.
   Result<void> complete(const Lease& lease, Result<Reply> result);
   void complete(const Lease& lease, Result<Reply> result, std::move_only_function<void(Result<void>)> done);
 
   // Beside the log.
 
-  /// Keeps a small value beside an instance: not logged, the newest wins, durable some time later.
+  /// Stores a small value beside an instance: not logged, the newest wins, durable a little later.
   Result<void> put_ephemeral(std::string_view machine, std::string_view key, std::string name,
                              std::string json);
   Result<std::map<std::string, std::string>> ephemerals(std::string_view machine, std::string_view key) const;
@@ -238,14 +239,14 @@ class Engine {
   std::vector<PoolStatus> pools() const;
   EngineStats stats() const;
   std::vector<const Definition*> definitions() const;
-  /// The one of that name, present or former; null where there is none.
+  /// The definition of that current or former name; null if there is none.
   const Definition* definition(std::string_view machine) const;
 
-  /// Cuts the log and forgets finished instances as the options say, now.
+  /// Cuts the log and forgets finished instances now, as the options say.
   Result<void> retain();
-  /// A consistent copy while the engine goes on; it is a store of its own.
+  /// Writes a consistent copy, a store of its own, while the engine goes on.
   Result<void> backup(const std::string& path, const std::function<void(double)>& progress = {}) const;
-  /// Problems found in the store; empty means sound.
+  /// Checks the store; returns the problems, empty if it is sound.
   Result<std::vector<std::string>> check() const;
 
  private:

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What an engine shows of its instances.
+/// What an engine returns about its instances.
 ///
 ///     pawl::Snapshot<door> front = engine->get<door>("front").value();
 ///     if (front.state == Door::open) fmt::print("opened {} times\n", front.data.opened);
 ///
-/// Everything here is a value: it does not change when the instance goes on.
+/// Everything here is a value: it does not change when the instance changes.
 
 #include <cstddef>
 #include <cstdint>
@@ -38,15 +38,15 @@ struct TimerStatus {
 struct WorkStatus {
   std::int64_t number = 0;
   std::string name;
-  std::uint32_t attempt = 0;         ///< executions begun; 0: waits for a permit
+  std::uint32_t attempt = 0;         ///< executions started; 0: waits for a permit
   std::optional<Time> not_before{};  ///< waits for its next attempt
 };
 
-/// The line in which an instance stands; see `Effects::enter_queue`.
+/// The queue that an instance is in; see `Effects::enter_queue`.
 struct QueueStatus {
   std::string pool;
   std::int32_t priority = 0;
-  bool admitted = false;  ///< it is its turn
+  bool admitted = false;  ///< it has the permit
 };
 
 /// An instance by names and JSON.
@@ -54,7 +54,7 @@ struct Instance {
   InstanceId id;
   std::string machine;
   std::string key;
-  std::string partition;  ///< empty where the instance is a partition of its own
+  std::string partition;  ///< empty if the instance is its own partition
   std::string state;
   bool finished = false;
   std::int64_t version = 0;  ///< grows by one with each commit of the instance
@@ -66,7 +66,7 @@ struct Instance {
   std::vector<TimerStatus> timers;
   std::vector<WorkStatus> work;
   std::optional<QueueStatus> queue{};
-  std::shared_ptr<const void> value{};  ///< what `data` is the text of, where the machine's data was at hand
+  std::shared_ptr<const void> value{};  ///< the decoded `data`, if it was available
 };
 
 /// An instance of a machine that is known at compile time.
@@ -122,8 +122,8 @@ struct LogEvent {
 
 struct History {
   std::vector<LogEvent> events;  ///< newest first
-  bool truncated = false;        ///< retention has cut what came before
-  std::int64_t next = 0;         ///< `before` of the next page; 0 where there is none
+  bool truncated = false;        ///< retention has cut older entries
+  std::int64_t next = 0;         ///< `before` of the next page; 0 on the last one
 };
 
 /// Which instances to list. Empty fields do not restrict.
@@ -132,20 +132,20 @@ struct ListQuery {
   std::vector<std::string> machines{};  ///< any of these
   std::string state{};
   std::string prefix{};  ///< of the key
-  std::string queue{};   ///< stands in the line of this pool, or has its place; see `Effects::enter_queue`
+  std::string queue{};   ///< in the queue of this pool, waiting or admitted; see `Effects::enter_queue`
   std::string partition{};
   std::optional<Time> created_after{};
   std::optional<Time> changed_after{};
   std::optional<Time> changed_before{};
   std::optional<bool> finished{};
-  bool newest_first = false;  ///< else in the order of their creation
-  std::string cursor{};       ///< `next` of the page before, in the same order
+  bool newest_first = false;  ///< otherwise oldest first, by creation
+  std::string cursor{};       ///< `next` of the previous page, in the same order
   std::size_t limit = 100;
 };
 
 struct InstancePage {
   std::vector<Instance> instances;
-  std::string next;  ///< cursor of the next page; empty where this is the last
+  std::string next;  ///< cursor of the next page; empty on the last one
 };
 
 struct PoolStatus {
@@ -155,10 +155,10 @@ struct PoolStatus {
   std::size_t waiting = 0;
 };
 
-/// How often a value fell into each bucket.
+/// The number of values in each bucket.
 struct Histogram {
-  std::vector<double> bounds;         ///< ascending; a bucket holds what is at most its bound
-  std::vector<std::uint64_t> counts;  ///< one more: the last is of those above every bound
+  std::vector<double> bounds;         ///< ascending; upper bounds of the buckets, inclusive
+  std::vector<std::uint64_t> counts;  ///< one more than bounds: the last counts values above every bound
   double sum = 0;
 };
 
@@ -171,13 +171,13 @@ struct EngineStats {
   std::size_t instances = 0;
   std::size_t queue = 0;
   std::size_t timers = 0;
-  std::size_t timers_due = 0;  ///< their time has come, their event is not durable yet
+  std::size_t timers_due = 0;  ///< due, but the event is not durable yet
   std::size_t running_work = 0;
   std::size_t cached_bytes = 0;
   std::size_t memory_per_instance = 0;  ///< the engine's own bytes, without data and keys
   std::int64_t last_seq = 0;
   Histogram commit_seconds{};  ///< how long a durable commit takes
-  Histogram batch_sizes{};     ///< entries that share one
+  Histogram batch_sizes{};     ///< entries per commit
 };
 
 }  // namespace pawl

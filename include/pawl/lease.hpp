@@ -2,11 +2,11 @@
 #pragma once
 
 /// Work that is done elsewhere, by another process or in another language: claimed, kept by heartbeats,
-/// completed. The kind of work says so with `WorkOptions::lease`.
+/// completed. `WorkOptions::lease` declares such work.
 ///
-///     auto claimed = engine->claim("shipping", {"pack"}, 30s).value();   // waits for some
+///     auto claimed = engine->claim("shipping", {"pack"}, 30s).value();   // waits for work
 ///     if (claimed) {
-///       while (packing()) engine->heartbeat(claimed->lease).value();     // stop where its `stop` says so
+///       while (packing()) engine->heartbeat(claimed->lease).value();     // stop if `stop` is set
 ///       engine->complete(claimed->lease, pawl::reply(Packed{}));
 ///     }
 ///
@@ -19,7 +19,7 @@
 
 namespace pawl {
 
-/// Names one attempt at one piece of work. Whoever has it may complete it, as long as it lasts.
+/// Identifies one attempt at one piece of work. Its holder may complete the work until the lease ends.
 struct Lease {
   std::string machine;
   std::string key;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The machines that an engine drives, and the functions that do their work. Made in `main`, given to the
-/// engine.
+/// The machines that an engine runs, and the handlers of their work.
 ///
 ///     pawl::Machines machines;
 ///     machines.add<order>();
@@ -35,20 +34,20 @@ namespace pawl {
 
 struct Instance;
 
-/// What a work handler is told. Valid during the call.
+/// The arguments of a work handler. Valid during the call.
 struct WorkContext {
   std::string_view machine;
   std::string_view origin{};  ///< the machine's oldest name (see `formerly`); empty: it was never renamed
   std::string_view key;
   std::string_view work;        ///< the name of the work
-  std::int64_t number = 0;      ///< names this piece of work in the whole store, for ever
-  std::uint32_t attempt = 1;    ///< counts executions, interrupted ones included
+  std::int64_t number = 0;      ///< unique in the store, forever
+  std::uint32_t attempt = 1;    ///< counts executions, including interrupted ones
   std::string_view data{};      ///< the instance's data when the attempt began, as JSON
-  const void* value = nullptr;  ///< what `data` is the text of, where the machine's data is at hand
+  const void* value = nullptr;  ///< the decoded `data`, if it is available
   std::stop_token stop;         ///< set when the work is cancelled, out of time, or the engine stops
 
-  /// The same for every attempt at this work, also over releases that rename its machine, and never again
-  /// for other work: what makes a call to the outside idempotent.
+  /// The same for every attempt at this work, even if a release renames its machine, and never used for
+  /// other work: makes external calls idempotent.
   std::string request_id() const;
 };
 
@@ -62,8 +61,9 @@ struct FailedAttempt {
   FailureReply last{};  ///< if set, used instead of `WorkOptions::failed`
 };
 
-/// What a handler answers: the event that consumes the work, or none, and rows of the application that become
-/// durable in the same commit. Where a statement is refused, nothing of it is, and the attempt has failed.
+/// The result of a handler: the event that ends the work, if any, and statements on the application's tables
+/// that become durable in the same commit. If a statement is refused, nothing is applied and the attempt has
+/// failed.
 struct Reply {
   std::optional<EventValue> event{};
   std::optional<Error> error{};  ///< the event could not be encoded
@@ -73,7 +73,7 @@ struct Reply {
   std::optional<FailedAttempt> failed{};
 };
 
-/// The work is done and this event is to be sent to the instance, in the commit that consumes the work.
+/// The work is done; sends this event to the instance in the commit that ends the work.
 template <class E>
 Reply reply(E event) {
   auto payload = encode(event);
@@ -83,7 +83,7 @@ Reply reply(E event) {
           .error = {}};
 }
 
-/// The work is done and there is nothing to tell the instance.
+/// The work is done; sends no event to the instance.
 inline Reply no_reply() { return {}; }
 
 /// The attempt has failed, and this event is sent to the instance if the work is retried.
@@ -104,22 +104,22 @@ FailureReply on_failure() {
 struct WorkOptions {
   RetryPolicy retry{};
   std::optional<Duration>
-      timeout{};       ///< per attempt; then the handler is asked to stop and the attempt failed
-  std::string pool{};  ///< the permit pool that limits it; empty: the engine's workers alone
-  /// Where an attempt ignores that its time is over, its permit is free again. Otherwise what the pool stands
-  /// for counts as used until the handler has returned.
+      timeout{};  ///< per attempt; when it expires, the handler is asked to stop and the attempt has failed
+  std::string
+      pool{};  ///< the permit pool that limits it; empty: only `EngineOptions::work_threads` limits it
+  /// If true, an attempt that ignores its timeout gives its permit back at once; if false, when the handler
+  /// has returned.
   bool overdue_frees_permit = false;
-  FailureReply
-      failed{};  ///< what to send when no retry is left; by default the work is only logged as failed
-  /// The work is not run here: somebody claims it (`Engine::claim`) and keeps it as long as each heartbeat
-  /// comes within this time of the one before. Such work takes no permit.
+  FailureReply failed{};  ///< the event to send when no retry is left; by default the failure is only logged
+  /// If set, the engine does not run the work: a caller claims it (`Engine::claim`) and keeps it as long as
+  /// each heartbeat arrives within this time of the previous one. Such work takes no permit.
   std::optional<Duration> lease{};
-  /// So many attempts that a crash cut off are followed by another one, also where the policy has no retry
-  /// left: for work that is idempotent, but whose failures somebody else decides on. Not endless, because the
-  /// work may be what crashes the program.
+  /// The number of interrupted attempts that are repeated after a crash even if the policy has no retry left:
+  /// for idempotent work whose failures are handled elsewhere. Limited, because the work itself may crash the
+  /// program.
   std::uint32_t again_after_crash = 0;
-  /// Called when the end of a piece of work is durable, with the instance after it; like `done` of
-  /// `Engine::submit`. Not called for work that was cancelled or whose instance has finished.
+  /// Called with the instance when the end of a piece of work is durable, like `done` of `Engine::submit`.
+  /// Not called for work that was cancelled or whose instance has finished.
   std::function<void(const Instance&)> settled{};
 };
 
@@ -142,7 +142,7 @@ class Machines {
   Machines& add() {
     return add(define<M>());
   }
-  /// The same of a definition that was changed, such as a table that serves under several names.
+  /// The same for a modified definition, such as a table that is used under several names.
   Machines& add(Definition definition) {
     entries_.push_back({std::move(definition), {}});
     return *this;
@@ -159,7 +159,7 @@ class Machines {
     };
     return add_work(M.traits.name, std::move(name), {std::move(run), std::move(options)});
   }
-  /// The same by the machine's name, for a handler that reads its payload itself.
+  /// The same by the machine's name, for a handler that decodes its payload itself.
   Machines& add_work(std::string_view machine, std::string name, Work work);
 
   /// A permit pool that the work of these machines uses. `EngineOptions::pools` may give it another size.
@@ -168,8 +168,8 @@ class Machines {
     return *this;
   }
 
-  /// Checks the whole. Errors: `duplicate_machine`, `unknown_machine`, `duplicate_instance` for a work
-  /// registered twice, and what a retry policy is refused with.
+  /// Checks the registry. Errors: `duplicate_machine`, `unknown_machine`, `duplicate_instance` for work that
+  /// is registered twice, and those of an invalid retry policy.
   Result<void> validate() const;
 
   const std::vector<Entry>& entries() const { return entries_; }

@@ -30,17 +30,17 @@ namespace pawl {
 struct CreateOptions {
   std::string partition{};   ///< instances with the same one can be changed together; default: alone
   std::string request_id{};  ///< a repeat with the same id and content returns the first outcome
-  std::string machine{};     ///< where the table was added under another name than its own
+  std::string machine{};     ///< if the table was added under another name than its own
 };
 
 struct SendOptions {
-  std::optional<std::int64_t> expected_version{};  ///< else `version_conflict`
+  std::optional<std::int64_t> expected_version{};  ///< any other version is a `version_conflict`
   std::string request_id{};
-  std::string machine{};  ///< where the table was added under another name than its own
+  std::string machine{};  ///< if the table was added under another name than its own
 };
 
-/// One operation, by names. `typed` and `data` hold the event and the data themselves where they came from
-/// C++, so that they are not decoded.
+/// One operation, by names. `typed` and `data` hold the event and the data themselves if they came from C++,
+/// which saves decoding them.
 struct Operation {
   enum class Kind : std::uint8_t { create, send };
   Kind kind = Kind::send;
@@ -51,14 +51,14 @@ struct Operation {
   std::string json = "{}";  ///< data of a create, payload of a send
   std::shared_ptr<const void> typed{};
   std::optional<std::int64_t> expected_version{};
-  std::string payload{};  ///< of the event with which a create begins, if it has one
+  std::string payload{};  ///< of the first event of a create, if it has one
   std::shared_ptr<const void> data{};
 };
 
 /// Not thread-safe while it is built.
 class Transaction {
  public:
-  /// Begins an instance with this data.
+  /// Creates an instance with this data.
   template <const auto& M>
   // NOLINTNEXTLINE(performance-unnecessary-value-param): it is moved from
   Transaction&& create(std::string key, DataOf<M> data = {}, CreateOptions options = {}) && {
@@ -74,7 +74,7 @@ class Transaction {
     return std::move(*this);
   }
 
-  /// Begins an instance with this data and sends it its first event, in one entry of the log.
+  /// Creates an instance with this data and sends it its first event, in one entry of the log.
   template <const auto& M, class E>
   Transaction&& begin(std::string key, DataOf<M> data, E event, CreateOptions options = {}) && {
     static_assert(detail::knows_event<M, E>, "no transition of this machine takes an event of this type");
@@ -108,7 +108,7 @@ class Transaction {
     return std::move(*this);
   }
 
-  /// An operation by names, as it comes over a network.
+  /// An operation by names, for example from a network request.
   Transaction&& operation(Operation operation) && {
     operation.typed.reset();
     operation.data.reset();
@@ -116,7 +116,8 @@ class Transaction {
     return std::move(*this);
   }
 
-  /// The application's own rows; `expect` makes the whole transaction depend on them.
+  /// A statement on the application's tables. With `expect`, the transaction fails if it affects another
+  /// number of rows.
   Transaction&& sql(Sql statement) && {
     statements_.push_back(std::move(statement));
     return std::move(*this);
@@ -127,8 +128,8 @@ class Transaction {
     request_id_ = std::move(id);
     return std::move(*this);
   }
-  /// The same, where the operations hold something that is new each time, such as the time: `content` is what
-  /// a repeat has to be equal in. The instances are the same ones.
+  /// The same, for operations that differ each time, for example in a timestamp: `content` must be equal in a
+  /// repeat, which must name the same instances.
   Transaction&& request_id(std::string id, std::string content) && {
     request_id_ = std::move(id);
     request_content_ = std::move(content);
@@ -161,7 +162,7 @@ class Transaction {
   std::vector<Operation> operations_;
   std::vector<Sql> statements_;
   std::string request_id_;
-  std::optional<std::string> request_content_;  // none: the operations and statements
+  std::optional<std::string> request_content_;  // empty: the operations and statements
   std::optional<Error> error_;
 };
 
