@@ -125,7 +125,7 @@ TEST_F(PermitsTest, ManyEndedInOneBatchLeaveTheDefaultPoolsFree) {
   }
   world().simulation().run_until([&] { return answers == 3 * std::size_t{kOrders}; });
   world().simulation().run_for(1s);
-  EXPECT_EQ(granted("begun"), 0U);
+  EXPECT_EQ(granted("started_attempts"), 0U);
   runs_ = 0;
   one_batch("last", Begin{});
   EXPECT_EQ(runs_, 1);

@@ -50,21 +50,21 @@ class EngineThreads : public testing::Test {
 };
 
 TEST_F(EngineThreads, ManyThreadsSendReadListAndSubscribeAtOnce) {
-  constexpr int kThreads = 4;
+  constexpr int kWorkThreads = 4;
   constexpr int kSends = 100;
   open();
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(engine->create<counter>("c" + std::to_string(i)));
   std::atomic<int> seen = 0;
   std::jthread subscriber([&] {
     auto subscription = engine->subscribe("begin").value();
-    while (seen < 10 + kThreads * kSends) {
+    while (seen < 10 + kWorkThreads * kSends) {
       const auto events = subscription.next();
       ASSERT_TRUE(events);
       seen += static_cast<int>(events->size());
     }
   });
   std::vector<std::jthread> senders;
-  for (int thread = 0; thread < kThreads; ++thread) {
+  for (int thread = 0; thread < kWorkThreads; ++thread) {
     senders.emplace_back([&, thread] {
       for (int i = 0; i < kSends; ++i) {
         const auto key = "c" + std::to_string((thread + i) % 10);
@@ -76,10 +76,10 @@ TEST_F(EngineThreads, ManyThreadsSendReadListAndSubscribeAtOnce) {
   }
   senders.clear();
   subscriber.join();
-  EXPECT_EQ(seen, 10 + kThreads * kSends);
+  EXPECT_EQ(seen, 10 + kWorkThreads * kSends);
   int sum = 0;
   for (int i = 0; i < 10; ++i) sum += engine->get<counter>("c" + std::to_string(i)).value().data.sum;
-  EXPECT_EQ(sum, kThreads * kSends);
+  EXPECT_EQ(sum, kWorkThreads * kSends);
   engine.reset();
   open();
   EXPECT_EQ(engine->counts().at("counter").at("open"), 10U);

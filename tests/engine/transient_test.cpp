@@ -182,7 +182,7 @@ TEST(BusyStore, KeepsTheEnginesOwnRequestsOfAWholeBatchForLater) {
 }
 
 /// Whether a request of the engine's own changes an order with this piece of work.
-bool changes(WorkRecord work, const Happening& request) {
+bool changes(WorkRecord work, const Command& request) {
   const Registry registry([] {
     Machines machines;
     machines.add<order>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Acting on what has become durable: timers, messages, those who wait; work.cpp has the work. Runs on the
+// Acts on what has become durable: timers, messages and waiting callers; work.cpp handles work. Runs on the
 // lane.
 #include <fmt/format.h>
 
@@ -27,17 +27,16 @@ bool has_timer(const Extras* extras, const TimerRecord& timer) {
 
 }  // namespace
 
-/// Compares what an instance carried before and carries now, and starts or stops accordingly.
+/// Compares the extras of an instance before and after the commit, and starts or stops what differs.
 void EngineCore::act(const InstanceId& id, std::uint16_t machine, const Extras* before, const Extras* after) {
-  PAWL_ASSERT(registry_.knows(machine) && !poisoned_, "only what has just become durable is acted on",
-              machine);
+  PAWL_ASSERT(registry_.knows(machine) && !poisoned_, "the engine acts only on what is durable", machine);
   if (before != nullptr) {
     for (const auto& timer : before->timers) {
       if (!has_timer(after, timer)) timers_.remove({id, timer.name, timer.generation});
     }
     for (const auto& work : before->work) {
       if (find_number(after != nullptr ? &after->work : nullptr, work.number) == nullptr)
-        work_gone({id, work.number});
+        work_cancelled({id, work.number});
     }
     const bool stays =
         before->queue && after != nullptr && after->queue && after->queue->pool == before->queue->pool;
@@ -61,12 +60,12 @@ void EngineCore::act(const InstanceId& id, std::uint16_t machine, const Extras* 
 
 void EngineCore::arm_timer(const InstanceId& id, const TimerRecord& timer) {
   PAWL_ASSERT(timer.due >= timer.set, "a timer is due after it was set", timer.name);
-  // A clock that was set back must not make anybody wait longer than was asked for.
+  // A clock that was set back must not make the timer wait longer than requested.
   const auto wait = std::clamp(timer.due - runtime_.now(), Duration::zero(), timer.due - timer.set);
   timers_.add({id, timer.name, timer.generation}, runtime_.instant() + wait);
 }
 
-/// Fires what is due and asks to be called again for what comes next.
+/// Fires the timers that are due and schedules the call for the next one.
 void EngineCore::wake_timers() {
   for (auto& due : timers_.take_due(runtime_.instant())) {
     const auto* head = heads_.find(due.id);
@@ -75,7 +74,7 @@ void EngineCore::wake_timers() {
     enqueue({.targets = {{head->machine, due.id, {}, FireTimer{std::move(due.name), due.generation}}},
              .done =
                  [this](const auto&) {
-                   PAWL_ASSERT(timers_due_ > 0, "a timer that was due is consumed once");
+                   PAWL_ASSERT(timers_due_ > 0, "a due timer is consumed once");
                    --timers_due_;
                  },
              .internal = true});
@@ -97,7 +96,7 @@ void EngineCore::wake_timers() {
 // Messages.
 
 void EngineCore::deliver(const InstanceId& sender, std::uint16_t machine, const MessageRecord& message) {
-  PAWL_ASSERT(message.number > 0, "a message has a number that no other one has", message.number);
+  PAWL_ASSERT(message.number > 0, "a message has a unique number", message.number);
   const auto receiver = registry_.find(message.machine);
   if (!receiver) return acknowledge(sender, machine, message.number, receiver.error());
   const auto event = registry_.definition(*receiver).find_event(message.event);
@@ -110,7 +109,7 @@ void EngineCore::deliver(const InstanceId& sender, std::uint16_t machine, const 
        .done =
            [this, sender, machine, number = message.number](const Result<std::vector<Instance>>& outcome) {
              if (outcome) return acknowledge(sender, machine, number, std::nullopt);
-             // Anything else decided nothing: it is delivered again when the store is opened again.
+             // Nothing was decided: opening the store again delivers the message again.
              if (classify(outcome.error().code()) == ErrorClass::refusal)
                acknowledge(sender, machine, number, outcome.error());
            },
@@ -119,17 +118,17 @@ void EngineCore::deliver(const InstanceId& sender, std::uint16_t machine, const 
 
 void EngineCore::acknowledge(const InstanceId& sender, std::uint16_t machine, std::int64_t number,
                              std::optional<Error> refused) {
-  PAWL_ASSERT(registry_.knows(machine), "who sent a message is of a machine that is known", machine);
+  PAWL_ASSERT(registry_.knows(machine), "the sender of a message belongs to a known machine", machine);
   enqueue(
       {.targets = {{machine, sender, {}, AcknowledgeMessage{number, std::move(refused)}}}, .internal = true});
 }
 
-// Those who wait.
+// Waiting callers.
 
 void EngineCore::wake_readers(const Batch& batch) {
   const std::lock_guard lock(waiters_mutex_);
-  PAWL_ASSERT(!ended_, "nothing becomes durable after the end");
-  // Not those who have seen this batch already: they wait for the next.
+  PAWL_ASSERT(!ended_, "nothing becomes durable after the engine has ended");
+  // Skip the callers that have seen this batch already: they wait for the next.
   const auto seen = entry_waiters_.lower_bound(durable_seq_);
   for (auto waiter = entry_waiters_.begin(); waiter != seen; ++waiter) waiter->second->open();
   if (state_waiters_.empty()) return;
@@ -162,7 +161,7 @@ void EngineCore::wake_watchers(const Batch& batch) {
       }
       auto node = watchers_.extract(watcher++);
       PAWL_ASSERT(node.mapped().done, "a watcher is answered once", node.mapped().number);
-      if (node.mapped().patience) lane_->cancel(*node.mapped().patience);
+      if (node.mapped().timeout) lane_->cancel(*node.mapped().timeout);
       auto instance = to_instance(draft);
       instance.value = draft.data.share_value();
       node.mapped().done(std::move(instance));
@@ -170,43 +169,43 @@ void EngineCore::wake_watchers(const Batch& batch) {
   }
 }
 
-/// From here on nothing becomes durable, so nobody need wait for it.
+/// Nothing becomes durable from here on: wakes every blocked caller.
 void EngineCore::end_waiting(const Error& why) {
-  PAWL_ASSERT(poisoned_ || stopped_, "waiting ends with the engine", why.to_string());
+  PAWL_ASSERT(poisoned_ || stopped_, "blocked callers are woken only when the engine ends", why.to_string());
   const std::lock_guard lock(waiters_mutex_);
   if (!ended_) ended_ = why;
   for (const auto& [after, gate] : entry_waiters_) gate->open();
   for (const auto& [id, waiter] : state_waiters_) waiter.gate->open();
 }
 
-/// Pass the lane to cancel their timeouts, null if it is gone.
+/// Answers every watcher. Pass the lane to cancel their timeouts, null if it is gone.
 void EngineCore::end_watching(const Error& why, Lane* lane) {
   for (auto& [id, watcher] : std::exchange(watchers_, {})) {
     PAWL_ASSERT(watcher.done, "a watcher is answered once", watcher.number);
-    if (watcher.patience && lane != nullptr) lane->cancel(*watcher.patience);
+    if (watcher.timeout && lane != nullptr) lane->cancel(*watcher.timeout);
     watcher.done(fail(why));
   }
 }
 
-/// This engine commits nothing any more: those who wait are told, and what runs is asked to stop, because
-/// another owner may have begun to do the same.
+/// The engine has ended: answers every waiting caller and asks running work to stop, because
+/// another owner may have started the same work.
 void EngineCore::end_serving(const Error& why) {
-  PAWL_ASSERT(poisoned_.has_value(), "only a poisoned engine stops what runs", why.to_string());
+  PAWL_ASSERT(poisoned_.has_value(), "only a poisoned engine stops its running work", why.to_string());
   end_waiting(why);
   end_watching(why, lane_);
   end_claims(why, lane_);
   for (auto& [key, running] : running_) running.stop.request_stop();
 }
 
-/// While somebody waits or something runs, the lane looks whether this is still the owner: an owner that
-/// commits nothing would not learn otherwise that another one has taken over.
+/// Checks the ownership periodically while a caller waits or work runs: an owner that commits nothing would
+/// not notice a takeover.
 void EngineCore::watch_ownership() {
   if (!leased_ || ownership_watched_.exchange(true)) return;
   post([this] { lane_->after(kPause, [this] { check_ownership(); }); });
 }
 
 void EngineCore::check_ownership() {
-  PAWL_ASSERT(leased_ && ownership_watched_, "only a lease is watched, and once at a time");
+  PAWL_ASSERT(leased_ && ownership_watched_, "only a lease is watched, by one timer at a time");
   ownership_watched_ = false;
   if (poisoned_) return;
   const auto owner = store_->still_owner();
@@ -216,8 +215,8 @@ void EngineCore::check_ownership() {
     return end_serving(*poisoned_);
   }
   if (!owner) {
-    // The lease has run out and may be prolonged yet. Nobody is told anything meanwhile, also not that
-    // nothing has happened.
+    // The lease has run out but may still be renewed. Until then no answer is reliable, not even that nothing
+    // has happened.
     end_watching(owner.error(), lane_);
     const std::lock_guard lock(waiters_mutex_);
     for (const auto& [after, gate] : entry_waiters_) gate->open();
@@ -231,7 +230,7 @@ void EngineCore::check_ownership() {
   if (busy) watch_ownership();
 }
 
-/// Calls back when the instance is in one of these states, or finished.
+/// Calls `done` when the instance is in one of these states, or finished.
 void EngineCore::watch_state(std::string_view machine, std::string_view key, std::vector<std::string> states,
                              std::optional<Duration> timeout, WatchDone done) {
   const auto number = registry_.find(machine);
@@ -255,11 +254,11 @@ void EngineCore::watch_state(std::string_view machine, std::string_view key, std
     const auto place = watchers_.emplace(id, std::move(watcher));
     watch_ownership();
     if (!timeout) return;
-    place->second.patience = lane_->after(*timeout, [this, id, number = place->second.number] {
-      auto [impatient, end] = watchers_.equal_range(id);
-      while (impatient != end && impatient->second.number != number) ++impatient;
-      if (impatient == end) return;  // answered when its time was over already
-      auto node = watchers_.extract(impatient);
+    place->second.timeout = lane_->after(*timeout, [this, id, number = place->second.number] {
+      auto [expired, end] = watchers_.equal_range(id);
+      while (expired != end && expired->second.number != number) ++expired;
+      if (expired == end) return;  // answered already
+      auto node = watchers_.extract(expired);
       const auto* present = heads_.find(id);
       node.mapped().done(
           fail(Code::timed_out,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lane: takes requests, decides them on drafts, makes the batch durable; publish.cpp has the rest.
+// The lane: takes requests, decides them on drafts and commits the batch; publish.cpp does the rest.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace pawl {
 
 void EngineCore::enqueue(Request request, bool here) {
   PAWL_ASSERT(!request.targets.empty(), "a request has at least one target");
-  // Destroyed here, outside of the lock: what a caller's thread allocated is freed best by a caller's thread.
+  // Destroyed outside the lock. Memory that a caller allocated is freed fastest by a caller.
   std::array<Request, 2> spent;
   std::unique_lock lock(queue_mutex_);
   const bool refused = !request.internal && waiting_ >= options_.queue;
@@ -37,32 +37,32 @@ void EngineCore::enqueue(Request request, bool here) {
   }
   if (!here || drain_scheduled_) return schedule_drain();
   drain_scheduled_ = true;
-  ++visitors_;  // closing waits for them
+  ++inline_callers_;  // `close` waits for them
   lock.unlock();
   Task work = [this] { drain(); };
   const bool done = lane_->run_here(work);
   lock.lock();
   if (!done && !stopped_) lane_->post(std::move(work));
-  PAWL_ASSERT(visitors_ > 0, "a caller leaves once");
-  if (--visitors_ == 0 && stopped_) visitors_gone_.notify_all();
+  PAWL_ASSERT(inline_callers_ > 0, "an inline caller leaves once");
+  if (--inline_callers_ == 0 && stopped_) inline_callers_gone_.notify_all();
 }
 
-/// Wakes the lane for what has just come, unless it is awake or waits for more. Called under the lock, which
-/// closing takes before the lane goes away.
+/// Wakes the lane for new requests, unless it is awake or lingers for more. Call it with the queue locked:
+/// `close` takes that lock before it destroys the lane.
 void EngineCore::schedule_drain() {
-  PAWL_ASSERT(!stopped_, "nothing is posted to a lane that may be gone");
-  const bool complete = awaited_ != 0 && queue_.size() + returned_.size() >= awaited_;
+  PAWL_ASSERT(!stopped_, "a lane that may be gone gets no task");
+  const bool complete = lingers_for_ != 0 && queue_.size() + returned_.size() >= lingers_for_;
   if (std::exchange(drain_scheduled_, true) && !complete) return;
-  awaited_ = 0;
+  lingers_for_ = 0;
   lane_->post([this] { drain(); });
 }
 
-/// Takes everything that waits at once, so that callers and the lane rarely meet, and makes batches of it.
+/// Takes all waiting requests at once, which keeps contention on the queue low, and runs them in batches.
 void EngineCore::drain() {
   PAWL_ASSERT(taken_.empty() ? taken_position_ == 0 : taken_position_ < taken_.size(),
-              "what is decided is not taken again", taken_position_, taken_.size());
+              "requests are taken once the ones before are decided", taken_position_, taken_.size());
   if (taken_.empty()) {
-    if (wait_for_company()) return;
+    if (linger_for_batch()) return;
     take_returned();
     const std::lock_guard lock(queue_mutex_);
     taken_.swap(queue_);
@@ -71,7 +71,7 @@ void EngineCore::drain() {
   bool more = taken_position_ < taken_.size();
   {
     const std::lock_guard lock(queue_mutex_);
-    PAWL_ASSERT(waiting_ >= decided, "what is decided has waited", waiting_, decided);
+    PAWL_ASSERT(waiting_ >= decided, "a decided request was waiting", waiting_, decided);
     waiting_ -= decided;
     if (!more && spent_.empty()) spent_.swap(taken_);
     more = more || !queue_.empty() || !returned_.empty();
@@ -84,9 +84,9 @@ void EngineCore::drain() {
   if (more) lane_->post([this] { drain(); });
 }
 
-/// Who came while the batch was being decided joins it, because what is left of its costs is the same for all
-/// of them. False: nobody did, or there is no room; requests that were decided stay where they are.
-bool EngineCore::take_late(std::size_t most) {
+/// Adds the requests that arrived while the batch was being decided: one sync then pays for them, too. False:
+/// there are none, or no room. Decided requests keep their addresses.
+bool EngineCore::take_arrivals(std::size_t most) {
   if (taken_position_ < taken_.size()) return false;
   take_returned();
   const std::lock_guard lock(queue_mutex_);
@@ -94,30 +94,30 @@ bool EngineCore::take_late(std::size_t most) {
   const auto end = queue_.begin() + static_cast<std::ptrdiff_t>(count);
   const auto* const place = taken_.data();
   std::move(queue_.begin(), end, std::back_inserter(taken_));
-  PAWL_ASSERT(taken_.data() == place, "a request that is to be answered stays where it is");
+  PAWL_ASSERT(taken_.data() == place, "a request keeps its address until it is answered");
   queue_.erase(queue_.begin(), end);
   return count != 0;
 }
 
-/// Callers that were answered together mostly ask again together, and handlers that began together return
-/// together. Where only a few of them are back yet, the next batch waits for the others, at most half as long
-/// as a commit takes: one sync for many costs everybody less than several for few. True: it waits, and
-/// `drain` is called again.
-bool EngineCore::wait_for_company() {
-  constexpr std::size_t kCompany = 4;
+/// Callers that were answered together usually send their next requests together, and handlers that started
+/// together return together. If only a few of them are back, waits for the others, at most half as long as a
+/// commit takes: one sync for many requests is cheaper than several for few. True: it waits, and `drain` is
+/// called again.
+bool EngineCore::linger_for_batch() {
+  constexpr std::size_t kFewest = 4;
   constexpr Duration kMost = std::chrono::milliseconds(1);
-  // Once for each batch.
-  if (std::exchange(answered_together_, 0) < kCompany) return false;
-  PAWL_ASSERT(company_ >= kCompany, "company is at least as many as were answered together", company_);
+  // At most once per batch.
+  if (std::exchange(last_batch_, 0) < kFewest) return false;
+  PAWL_ASSERT(usual_batch_ >= kFewest, "the usual batch is at least as large as the last one", usual_batch_);
   const auto most = std::min(commit_time_.load(std::memory_order_relaxed) / 2, kMost);
   if (most <= Duration::zero()) return false;
   const std::lock_guard lock(queue_mutex_);
-  if (4 * (queue_.size() + returned_.size()) >= 3 * company_ || stopped_) return false;
-  awaited_ = company_;
-  lane_->after(most, [this, wait = ++waits_] {
+  if (4 * (queue_.size() + returned_.size()) >= 3 * usual_batch_ || stopped_) return false;
+  lingers_for_ = usual_batch_;
+  lane_->after(most, [this, wait = ++lingers_] {
     {
       const std::lock_guard again(queue_mutex_);
-      if (waits_ != wait || std::exchange(awaited_, 0) == 0) return;  // all were back before
+      if (lingers_ != wait || std::exchange(lingers_for_, 0) == 0) return;  // enough requests have arrived
     }
     drain();
   });
@@ -139,7 +139,7 @@ void EngineCore::Batch::reset(std::size_t requests) {
   setback.reset();
 }
 
-/// One batch of what was taken, as much as fits. Returns how many requests that were.
+/// Runs one batch of the taken requests, as many as fit. Returns their number.
 std::size_t EngineCore::run_taken() {
   const auto first = taken_position_;
   const auto room = [&] { return options_.batch - (taken_position_ - first); };
@@ -149,14 +149,14 @@ std::size_t EngineCore::run_taken() {
     const auto fitting = requests.first(std::min(requests.size(), room()));
     taken_position_ += fitting.size();
     decide_batch(batch_, fitting);
-  } while (take_late(room()));
+  } while (take_arrivals(room()));
   PAWL_ASSERT(taken_position_ - first <= options_.batch, "a batch keeps to its limit",
               taken_position_ - first, options_.batch);
   finish_batch(batch_);
   return taken_position_ - first;
 }
 
-/// There is one batch at a time, also where a caller does the lane's work.
+/// There is one batch at a time, even if a caller does the lane's work.
 void EngineCore::begin_batch(std::size_t requests) {
   const bool other = deciding_.exchange(true, std::memory_order_relaxed);
   PAWL_ASSERT(!other, "one batch is decided at a time");
@@ -170,13 +170,13 @@ void EngineCore::run_batch(std::span<Request> requests) {
 }
 
 void EngineCore::decide_batch(Batch& batch, std::span<Request> requests) {
-  // A refusal rests on what is in memory, which counts only while this is the owner.
+  // Refusals rely on what is in memory, which is valid only for the owner.
   const auto owner = store_->still_owner();
   for (std::size_t position = 0; position < requests.size(); ++position) {
     auto& request = requests[position];
     PAWL_ASSERT(batch.answers.empty() || batch.answers.back().request < &request,
                 "a request is answered once");
-    fetch_ahead(requests, position);
+    prefetch(requests, position);
     if (!retired_.empty()) retired_.pop_back();
     Result<Decided> outcome;
     if (poisoned_) {
@@ -184,12 +184,12 @@ void EngineCore::decide_batch(Batch& batch, std::span<Request> requests) {
     } else if (!owner) {
       outcome = fail(owner.error());
     } else if (batch.setback) {
-      // The store may take seconds to say the same of each.
+      // The store may take seconds to fail for each request.
       outcome = fail(*batch.setback);
     } else {
       outcome = decide_or_refuse(batch, request);
     }
-    if (store_->wants_help()) ask_for_help();
+    if (store_->wants_help()) schedule_help();
     const auto code = outcome ? std::nullopt : std::optional(outcome.error().code());
     const bool transient = code && !poisoned_ && classify(*code) == ErrorClass::transient;
     if (batch.lost) {
@@ -199,9 +199,9 @@ void EngineCore::decide_batch(Batch& batch, std::span<Request> requests) {
       batch.reset(requests.size());
       if (!poisoned_) batch.setback = error;
     } else if (transient && request.internal) {
-      // The instance's data could not be read, or a lease has run out and may be prolonged yet; what the
-      // engine itself wants is not lost by that.
-      again_later(std::move(request));
+      // The instance could not be read, or the lease has run out but may still be renewed. The engine's own
+      // requests are kept for later.
+      postpone(std::move(request));
     } else {
       if (code) ++(code == Code::version_conflict ? conflicts_ : refused_);
       batch.answers.push_back({&request, std::move(outcome)});
@@ -209,9 +209,9 @@ void EngineCore::decide_batch(Batch& batch, std::span<Request> requests) {
   }
 }
 
-/// Makes what was decided durable and answers.
+/// Commits the batch and answers its requests.
 void EngineCore::finish_batch(Batch& batch) {
-  // Values that wait are written later where the store takes nothing at present.
+  // Ephemeral values wait if the store accepts no writes at present.
   const auto flushed = batch.setback ? Result<void>() : flush_ephemerals(batch);
   if (batch.dirty || !flushed) {
     if (const auto committed = flushed ? commit_batch(batch) : flushed; !committed) {
@@ -222,8 +222,8 @@ void EngineCore::finish_batch(Batch& batch) {
     publish(batch);
   }
   runtime_.fault("engine.answer");
-  answered_together_ = batch.answers.size();
-  company_ = std::max(answered_together_, company_ - company_ / 8);
+  last_batch_ = batch.answers.size();
+  usual_batch_ = std::max(last_batch_, usual_batch_ - usual_batch_ / 8);
   for (auto& answer : batch.answers) {
     if (auto done = std::exchange(answer.request->done, nullptr)) {
       done(outcome_of(batch, std::move(answer.decided)));
@@ -233,9 +233,9 @@ void EngineCore::finish_batch(Batch& batch) {
   deciding_.store(false, std::memory_order_relaxed);
 }
 
-/// In a large batch the store writes what was decided while the rest is being decided.
-void EngineCore::ask_for_help() {
-  PAWL_ASSERT(helper_ != nullptr, "the store is helped only while the engine is open");
+/// In a large batch the store writes the decided part while the lane decides the rest.
+void EngineCore::schedule_help() {
+  PAWL_ASSERT(helper_ != nullptr, "only an open engine has a helper thread");
   if (help_scheduled_.exchange(true)) return;
   helper_->post([this] {
     store_->help();
@@ -243,10 +243,10 @@ void EngineCore::ask_for_help() {
   });
 }
 
-/// What the requests a little further on need is fetched into the cache meanwhile. The nearer it is, the more
-/// of the way to it is known.
-void EngineCore::fetch_ahead(std::span<const Request> requests, std::size_t position) const {
-  PAWL_ASSERT(position < requests.size(), "a request to decide is one of the batch", position);
+/// Prefetches the memory that the next requests need. The nearer a request, the more of the path to its data
+/// is known.
+void EngineCore::prefetch(std::span<const Request> requests, std::size_t position) const {
+  PAWL_ASSERT(position < requests.size(), "the request belongs to the batch", position);
   const auto target = [&](std::size_t ahead) -> const Target* {
     if (position + ahead >= requests.size() || requests[position + ahead].targets.empty()) return nullptr;
     return &requests[position + ahead].targets.front();
@@ -254,7 +254,7 @@ void EngineCore::fetch_ahead(std::span<const Request> requests, std::size_t posi
   if (const auto* there = target(10)) __builtin_prefetch(there);
   if (const auto* there = target(8)) {
     heads_.fetch_index(there->id);
-    if (const auto* send = std::get_if<SendEvent>(&there->happening)) {
+    if (const auto* send = std::get_if<SendEvent>(&there->command)) {
       __builtin_prefetch(send->payload.data());
       __builtin_prefetch(send->payload.data() + 64);
       __builtin_prefetch(send->typed.get());
@@ -269,26 +269,26 @@ void EngineCore::fetch_ahead(std::span<const Request> requests, std::size_t posi
   }
 }
 
-/// The instances as the transaction left them.
+/// The instances after the transaction.
 Result<std::vector<Instance>> EngineCore::outcome_of(const Batch& batch, Result<Decided> decided) const {
   if (!decided) return fail(std::move(decided).error());
   auto& [instances, first, count] = *decided;
   PAWL_ASSERT(first + count <= batch.drafts.size() && (count == 0 || instances.empty()),
-              "an outcome is of this batch, or of an earlier one", first, count, batch.drafts.size());
+              "an outcome belongs to this batch or to an earlier one", first, count, batch.drafts.size());
   instances.reserve(instances.size() + count);
   for (std::size_t i = 0; i < count; ++i) instances.push_back(to_instance(batch.drafts[first + i]));
   return std::move(instances);
 }
 
 Result<void> EngineCore::commit_batch(Batch& batch) {
-  PAWL_ASSERT(!batch.lost && !poisoned_, "a batch that was lost is never committed");
-  PAWL_ASSERT(batch.entries == batch.drafts.size(), "what is committed is what is published", batch.entries,
+  PAWL_ASSERT(!batch.lost && !poisoned_, "a lost batch is never committed");
+  PAWL_ASSERT(batch.entries == batch.drafts.size(), "every committed entry is published", batch.entries,
               batch.drafts.size());
   runtime_.fault("engine.commit");
-  const auto begun = runtime_.instant();
+  const auto start = runtime_.instant();
   PAWL_CHECK(store_->commit());
   runtime_.fault("engine.committed");
-  const auto taken = runtime_.instant() - begun;
+  const auto taken = runtime_.instant() - start;
   commit_time_.store(taken, std::memory_order_relaxed);
   commit_seconds_.count(std::chrono::duration<double>(taken).count());
   batch_sizes_.count(static_cast<double>(batch.entries));
@@ -298,12 +298,12 @@ Result<void> EngineCore::commit_batch(Batch& batch) {
   return {};
 }
 
-/// Nothing of the batch may be seen: everybody in it gets the error. Where the store goes on, what the engine
-/// itself wanted waits for the disk to have room again, or for the database to be there again.
+/// Nothing of the batch becomes visible: its requests get the error. If the store goes on, the engine's own
+/// requests wait until the disk has room or the database is back.
 void EngineCore::fail_batch(Batch& batch, const Error& error) {
   const bool goes_on = error.code() == Code::disk_full || error.code() == Code::rolled_back;
   const bool fenced = error.code() == Code::store_fenced;
-  PAWL_ASSERT(!poisoned_, "a poisoned engine begins no batch that could fail");
+  PAWL_ASSERT(!poisoned_, "a poisoned engine runs no batch that could fail");
   if (!goes_on) {
     poisoned_ =
         fenced ? error
@@ -312,7 +312,7 @@ void EngineCore::fail_batch(Batch& batch, const Error& error) {
     end_serving(*poisoned_);
   }
   forget_permits(batch.reserved);
-  // A store that was poisoned before took nothing of this batch.
+  // A store that was poisoned before the batch has written nothing of it.
   const bool known = goes_on || fenced || (error.code() == Code::store_poisoned && !batch.dirty);
   const auto told =
       known ? error
@@ -320,7 +320,7 @@ void EngineCore::fail_batch(Batch& batch, const Error& error) {
                     "the store failed while committing; open it again to see: " + error.to_string());
   for (auto& answer : batch.answers) {
     if (answer.request->internal && goes_on) {
-      again_later(std::move(*answer.request));
+      postpone(std::move(*answer.request));
     } else if (answer.request->done) {
       answer.request->done(fail(told));
     }
@@ -328,11 +328,11 @@ void EngineCore::fail_batch(Batch& batch, const Error& error) {
   if (goes_on) restore_ephemerals(std::move(batch.ephemerals));
 }
 
-/// All together and in their order, so that work which ended before a deadline still goes before it. The
-/// pauses grow until something is committed again.
-void EngineCore::again_later(Request request) {
+/// Retries postponed requests together and in their order, so that work which ended before a deadline is
+/// still recorded before it. The pauses grow until a commit succeeds.
+void EngineCore::postpone(Request request) {
   constexpr Duration kMost = std::chrono::seconds(30);
-  PAWL_ASSERT(request.internal, "only what the engine itself wants is tried again");
+  PAWL_ASSERT(request.internal, "only the engine's own requests are retried");
   postponed_.push_back(std::move(request));
   if (postponed_.size() > 1) return;
   lane_->after(pause_, [this] {
@@ -359,11 +359,11 @@ Result<std::optional<std::vector<Instance>>> EngineCore::repeated(const Request&
   return outcome;
 }
 
-/// The target's instance as the open batch has left it, else as it is durable.
+/// The target's instance as the open batch left it, or else its durable state.
 Result<Draft> EngineCore::draft_of(const Batch& batch, const Target& target) {
   if (const auto found = batch.index.find(batch.drafts, target.id)) {
     const auto& open = batch.drafts[*found];
-    PAWL_ASSERT(open.newest && open.seq > 0, "a decision goes on from the newest draft", open.seq);
+    PAWL_ASSERT(open.newest && open.seq > 0, "a decision is based on the newest draft", open.seq);
     return Draft{.id = open.id,
                  .exists = open.exists,
                  .machine = open.machine,
@@ -380,10 +380,10 @@ Result<Draft> EngineCore::draft_of(const Batch& batch, const Target& target) {
   }
   const auto* head = heads_.find(target.id);
   if (head == nullptr) return Draft{.id = target.id, .machine = target.machine, .key = target.key};
-  PAWL_ASSERT(head->live && head->version > 0 && head->seq > 0, "a head is of an entry", head->version,
+  PAWL_ASSERT(head->live && head->version > 0 && head->seq > 0, "a head has an entry", head->version,
               head->seq);
-  // Only here could two keys meet that have the same id; once the other one is refused, no event reaches it.
-  if (std::holds_alternative<CreateInstance>(target.happening) && head->key.view() != target.key) {
+  // The only place where two keys with the same id could meet: the second one is refused at creation.
+  if (std::holds_alternative<CreateInstance>(target.command) && head->key.view() != target.key) {
     return fail(Code::duplicate_instance,
                 fmt::format("the keys \"{}\" and \"{}\" have the same id", target.key, head->key.view()));
   }
@@ -409,7 +409,7 @@ Result<Draft> EngineCore::draft_of(const Batch& batch, const Target& target) {
 
 Result<void> EngineCore::check_partition() const {
   PAWL_ASSERT(!staged_.drafts.empty() && staged_.drafts.size() == staged_.changes.size(),
-              "each draft has its decision", staged_.drafts.size(), staged_.changes.size());
+              "each draft has a decision", staged_.drafts.size(), staged_.changes.size());
   for (const auto& draft : staged_.drafts) {
     const auto& first = staged_.drafts.front();
     if (draft.partition == first.partition && (!draft.partition.empty() || draft.id == first.id)) continue;
@@ -421,18 +421,18 @@ Result<void> EngineCore::check_partition() const {
   return {};
 }
 
-/// Decides one transaction. An event of the engine's own that the store refuses, by a constraint of the
-/// application's rows for example, is recorded as refused like one that the machine refuses.
+/// Decides one transaction. If the store refuses an event of the engine itself, for example by a constraint
+/// of the application's tables, it is recorded as refused, like one that the machine refuses.
 Result<Decided> EngineCore::decide_or_refuse(Batch& batch, Request& request) {
   auto outcome = decide_request(batch, request);
   if (outcome || !request.internal || request.targets.size() != 1) return outcome;
   if (classify(outcome.error().code()) != ErrorClass::refusal ||
-      !refuse(request.targets.front().happening, outcome.error()))
+      !refuse(request.targets.front().command, outcome.error()))
     return outcome;
   return decide_request(batch, request);
 }
 
-/// Decides every operation of a transaction on a draft of its own.
+/// Decides every operation of a transaction, each on its own draft.
 Result<void> EngineCore::decide_targets(const Batch& batch, const Request& request) {
   staged_.drafts.clear();
   staged_.changes.clear();
@@ -441,7 +441,7 @@ Result<void> EngineCore::decide_targets(const Batch& batch, const Request& reque
       return fail(Code::invalid_argument, fmt::format("a transaction names \"{}\" twice", target.key));
     }
     PAWL_TRY(auto draft, draft_of(batch, target));
-    PAWL_TRY(auto change, decide(registry_, draft, target.happening, log_time()));
+    PAWL_TRY(auto change, decide(registry_, draft, target.command, log_time()));
     PAWL_ASSERT(!change || draft.at >= last_at_, "the time of entries never decreases");
     if (change) last_at_ = draft.at;
     staged_.drafts.push_back(std::move(draft));
@@ -450,7 +450,8 @@ Result<void> EngineCore::decide_targets(const Batch& batch, const Request& reque
   return check_partition();
 }
 
-/// Decides one transaction and adds it to the open batch; an error leaves the batch as it was, or lost.
+/// Decides one transaction and adds it to the open batch. An error leaves the batch unchanged, or sets
+/// `lost`.
 Result<Decided> EngineCore::decide_request(Batch& batch, Request& request) {
   PAWL_TRY(auto earlier, repeated(request));
   if (earlier) return Decided{.earlier = *std::move(earlier)};
@@ -471,7 +472,7 @@ Result<Decided> EngineCore::decide_request(Batch& batch, Request& request) {
   for (std::size_t i = 0; i < staged.size(); ++i) {
     if (changes[i]) reserve_permits(batch, staged[i], *changes[i]);
   }
-  // What cannot be encoded is refused before the store sees anything of it.
+  // Encoding errors are refused before the store sees the transaction.
   auto encoded = encode_extras();
   auto first = encoded ? write(request) : Result<Seq>(fail(std::move(encoded).error()));
   if (!first) {
@@ -485,10 +486,10 @@ Result<Decided> EngineCore::decide_request(Batch& batch, Request& request) {
   auto seq = *first;
   PAWL_ASSERT(
       seq > (batch.drafts.empty() ? durable_seq_.load(std::memory_order_relaxed) : batch.drafts.back().seq),
-      "an entry's number is greater than that of every entry before", seq);
+      "entry numbers grow", seq);
   for (std::size_t i = 0; i < staged.size(); ++i) {
     if (!changes[i]) continue;
-    PAWL_ASSERT(seq > staged[i].seq, "an entry comes behind its instance's entry before", seq, staged[i].seq);
+    PAWL_ASSERT(seq > staged[i].seq, "an entry follows the instance's previous entry", seq, staged[i].seq);
     staged[i].seq = seq++;
     if (!staged[i].partition.empty()) batch.partitions[std::string(staged[i].partition)] = staged[i].seq;
     if (const auto place = batch.index.find(batch.drafts, staged[i].id)) batch.drafts[*place].newest = false;
@@ -523,7 +524,7 @@ Result<Seq> EngineCore::write(const Request& request) {
     const auto& draft = staged[i];
     const auto& change = *changes[i];
     const bool begins = change.kind == EntryKind::created;
-    PAWL_ASSERT(begins || draft.seq > 0, "an instance that goes on has an entry before", draft.version);
+    PAWL_ASSERT(begins || draft.seq > 0, "an existing instance has a previous entry", draft.version);
     entries.push_back({.id = draft.id,
                        .kind = change.kind,
                        .machine = registry_.machine_name(draft.machine),
@@ -545,7 +546,7 @@ Result<Seq> EngineCore::write(const Request& request) {
   return store_->apply({.entries = entries, .sql = sql, .request = request.tag});
 }
 
-/// The time of the next entry. It grows with every entry, so that it orders them as the log does.
+/// The time of the next entry. It grows with every entry, so it orders them as the log does.
 Time EngineCore::log_time() {
   const auto before = last_at_;
   last_at_ = std::max(last_at_ + Duration(1), runtime_.now());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Finds an instance's newest draft in a batch: open addressing over the places of the drafts, so that
-/// nothing is allocated for each of them.
+/// Finds an instance's newest draft in a batch. Open addressing over the positions of the drafts: needs no
+/// allocation per draft.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace pawl {
 /// Not thread-safe. The drafts are those of one batch, in the order they were added.
 class BatchIndex {
  public:
-  /// Empties it and makes room for so many.
+  /// Clears the index and reserves room for `expected` drafts.
   void reset(std::size_t expected) {
     std::size_t size = 16;
     while (size < 2 * expected) size *= 2;
@@ -33,7 +33,7 @@ class BatchIndex {
     return place == 0 ? std::nullopt : std::optional<std::size_t>(place - 1);
   }
 
-  /// `drafts[place]` is the newest of its instance.
+  /// Adds `drafts[place]` as the newest draft of its instance.
   void add(const std::vector<Draft>& drafts, std::size_t place) {
     if (2 * (used_ + 1) > places_.size()) {
       reset(2 * (used_ + 1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work that is done elsewhere: offered until somebody claims it, theirs as long as their heartbeats come. An
-// attempt begins with the claim. Runs on the lane but for the entrances.
+// Work that is done elsewhere: offered until a caller claims it, and leased to that caller as long as its
+// heartbeats arrive. An attempt begins with the claim. Runs on the lane, except for the public functions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ void EngineCore::claim(std::string_view machine, std::vector<std::string> works,
   });
 }
 
-/// Gives the claim the oldest offer, or lets it wait for one.
+/// Gives the claim the oldest offer, or keeps it blocked until there is one.
 void EngineCore::serve(BlockedClaim claim) {
   PAWL_ASSERT(claim.id != 0 && claim.done, "a claim is answered once", claim.id);
   for (const auto& name : claim.works) {
@@ -70,7 +70,7 @@ void EngineCore::serve(BlockedClaim claim) {
     // The store may not be able to record the attempt at present.
     if (!claim.timeout) claim.timeout = lane_->after(kPause, [this, id = claim.id] { claim_timed_out(id); });
     claiming_.emplace(key, std::move(claim));
-    return begin_attempt(key);
+    return start_attempt(key);
   }
   if (!claim.waits) {
     if (claim.timeout) lane_->cancel(*claim.timeout);
@@ -111,7 +111,7 @@ void EngineCore::withdraw_offer(const WorkKey& key) {
   std::erase_if(offers_, [](const auto& entry) { return entry.second.empty(); });
 }
 
-/// The attempt has begun, durably: the claim gets it.
+/// The start of the attempt is durable: the claim gets it.
 void EngineCore::hand_out(const WorkKey& key, std::uint16_t machine, const WorkRecord& work,
                           const HeadData& data) {
   PAWL_ASSERT(work.attempt > 0 && work.number == key.second, "a claim gets an attempt that is recorded",
@@ -135,13 +135,13 @@ void EngineCore::hand_out(const WorkKey& key, std::uint16_t machine, const WorkR
                   .duration = *handler_of(machine, work.name)->options.lease});
 }
 
-/// The work was gone, or failed, before it could be handed out: the claim gets the next.
+/// The work was cancelled or failed before it could be handed out: the claim gets the next one.
 void EngineCore::claim_failed(const WorkKey& key) {
   auto node = claiming_.extract(key);
   if (node) serve(std::move(node.mapped()));
 }
 
-/// No attempt begins any more. Pass the lane to cancel their timeouts, null if it is gone.
+/// Answers every claim when the engine ends. Pass the lane to cancel their timeouts, null if it is gone.
 void EngineCore::end_claims(const Error& why, Lane* lane) {
   PAWL_ASSERT(poisoned_ || stopped_, "claims end with the engine", why.to_string());
   const auto end = [&](BlockedClaim& claim) {
@@ -155,14 +155,14 @@ void EngineCore::end_claims(const Error& why, Lane* lane) {
 void EngineCore::lease_ended(WorkKey key, std::uint32_t attempt) {
   const auto found = running_.find(key);
   if (found == running_.end() || found->second.attempt != attempt) return;
-  PAWL_ASSERT(found->second.lease && heads_.find(key.first) != nullptr, "a lease ends that was given",
+  PAWL_ASSERT(found->second.lease && heads_.find(key.first) != nullptr, "only a lease that was granted ends",
               key.second, attempt);
   work_returned(
       key, heads_.find(key.first)->machine, attempt,
       fail(Code::timed_out, fmt::format("attempt {}: no heartbeat came within the lease", attempt)));
 }
 
-/// The entry of a lease that is still held; the lane only.
+/// The work of a lease that is still held; the lane only.
 std::optional<EngineCore::WorkKey> EngineCore::held(const Lease& lease) const {
   const auto machine = registry_.find(lease.machine);
   if (!machine) return std::nullopt;
@@ -176,16 +176,16 @@ std::optional<EngineCore::WorkKey> EngineCore::held(const Lease& lease) const {
 void EngineCore::heartbeat(const Lease& lease, Completion<LeaseStatus> done) {
   post([this, lease, done = std::move(done)]() mutable {
     if (poisoned_) return done(fail(*poisoned_));
-    // Another owner may have taken over and given the work to somebody else.
+    // Another owner may have taken over and leased the work to another caller.
     if (const auto owner = store_->still_owner(); !owner) return done(fail(owner.error()));
     const auto key = held(lease);
     if (!key) return done(fail(lost(lease)));
     auto& running = running_.find(*key)->second;
     const auto* head = heads_.find(key->first);
-    PAWL_ASSERT(head != nullptr && head->extras != nullptr, "who holds a lease holds recorded work",
+    PAWL_ASSERT(head != nullptr && head->extras != nullptr, "a leased piece of work is recorded",
                 key->second);
     const auto work = std::ranges::find(head->extras->work, key->second, &WorkRecord::number);
-    PAWL_ASSERT(work != head->extras->work.end(), "who holds a lease holds recorded work", key->second);
+    PAWL_ASSERT(work != head->extras->work.end(), "a leased piece of work is recorded", key->second);
     const auto duration = *handler_of(head->machine, work->name)->options.lease;
     lane_->cancel(*running.lease);
     running.lease =
@@ -199,7 +199,7 @@ void EngineCore::complete(const Lease& lease, Result<Reply> result, CompleteDone
     const auto key = held(lease);
     if (!key) return complete_again(lease, result, std::move(done));
     const auto* head = heads_.find(key->first);
-    PAWL_ASSERT(head != nullptr, "who holds a lease holds recorded work", key->second);
+    PAWL_ASSERT(head != nullptr, "a leased piece of work is recorded", key->second);
     const auto [place, added] = completing_.emplace(*key, Completing{lease.attempt, result, {}});
     PAWL_ASSERT(added, "an attempt is completed once", key->second, lease.attempt);
     place->second.callers.push_back(std::move(done));

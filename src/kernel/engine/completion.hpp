@@ -8,7 +8,7 @@
 ///     const auto page = await<Page>(runtime, [&](auto done) { load("a", std::move(done)); });
 ///
 /// A lane that is destroyed drops the tasks that it has not run. A callback that such a task owns is answered
-/// `stopped`, so that no caller waits for ever.
+/// `stopped`, so that no caller waits forever.
 
 #include <concepts>
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handing requests in, opening and closing.
+// Submitting requests, and closing.
 #include "kernel/engine/core.hpp"
 
 #include <fmt/format.h>
@@ -26,8 +26,8 @@ Result<void> check_name(std::string_view what, std::string_view text, bool may_b
   return {};
 }
 
-/// What makes two requests the same: every part of every operation and statement, each with its length in
-/// front, so that no two different ones can look alike.
+/// The content of a request: every part of every operation and statement, each prefixed with its length, so
+/// that different requests have different contents.
 class Content {
  public:
   void text(std::string_view part) { fmt::format_to(std::back_inserter(all_), "{}:{};", part.size(), part); }
@@ -101,10 +101,10 @@ Result<Target> to_target(const Registry& registry, Operation operation) {
       PAWL_TRY(const auto event, definition.find_event(operation.event));
       create.first = SendEvent{event, std::move(operation.typed), std::move(operation.payload), {}};
     }
-    target.happening = std::move(create);
+    target.command = std::move(create);
   } else {
     PAWL_TRY(const auto event, definition.find_event(operation.event));
-    target.happening =
+    target.command =
         SendEvent{event, std::move(operation.typed), std::move(operation.json), operation.expected_version};
   }
   return target;
@@ -136,7 +136,7 @@ void EngineCore::submit(Transaction transaction, std::optional<Request::Partitio
     return made;
   }();
   if (!request) return done(fail(std::move(request).error()));
-  PAWL_ASSERT(!request->internal, "a caller's request is nobody else's");
+  PAWL_ASSERT(!request->internal, "a caller's request is not an internal one");
   request->done = std::move(done);
   enqueue(*std::move(request), here);
 }
@@ -158,25 +158,25 @@ void EngineCore::close() {
   {
     std::unique_lock lock(queue_mutex_);
     if (std::exchange(stopped_, true)) return;
-    visitors_gone_.wait(lock, [this] { return visitors_ == 0; });
+    inline_callers_gone_.wait(lock, [this] { return inline_callers_ == 0; });
     PAWL_ASSERT(waiting_ >= queue_.size(), "what is queued waits", waiting_, queue_.size());
   }
-  // Work that waits for a query is awaited below.
+  // Handlers that wait for a query are awaited below.
   if (store_) store_->stop_queries();
-  // The lane goes first, so that nothing new is decided or started. Then those who wait are answered, jobs
-  // among them, and only then the jobs are awaited.
+  // The lane goes first, so that nothing new is decided or started. Then waiting callers are answered, among
+  // them jobs, and only then the jobs are awaited.
   lane_owner_.reset();
   std::vector<Request> waiting;
   {
     const std::lock_guard lock(queue_mutex_);
     waiting.swap(queue_);
   }
-  // Those that the lane had taken came first.
+  // The requests that the lane had taken came first.
   waiting.insert(waiting.begin(),
                  std::make_move_iterator(taken_.begin() + static_cast<std::ptrdiff_t>(taken_position_)),
                  std::make_move_iterator(taken_.end()));
   taken_.clear();
-  // Those that were postponed came before all others.
+  // Postponed requests came before all others.
   waiting.insert(waiting.begin(), std::make_move_iterator(postponed_.begin()),
                  std::make_move_iterator(postponed_.end()));
   postponed_.clear();

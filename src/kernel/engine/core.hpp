@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The engine's inside. One lane decides, commits and publishes; other threads hand in requests and read.
+/// The engine's implementation. One lane decides, commits and publishes; other threads submit requests and
+/// read.
 ///
 ///   submit → queue → [lane] decide → store.apply … store.commit → publish heads → act → answer
 ///
-/// Heads are changed by the lane alone, under the unique lock, and only with what is durable. A batch works
-/// on drafts; a batch that fails is dropped with its drafts.
+/// Only the lane changes heads, under the unique lock, and only to durable states. A batch works on drafts; a
+/// batch that fails is dropped with its drafts.
 
 #include <array>
 #include <atomic>
@@ -49,12 +50,12 @@ using ClaimDone = Completion<std::optional<ClaimedWork>>;
 using CompleteDone = Completion<std::vector<Instance>>;
 using RetainDone = Completion<void>;
 
-/// One thing that happens to one instance.
+/// One command for one instance.
 struct Target {
   std::uint16_t machine = 0;
   InstanceId id;
-  std::string key;  // empty where the instance is known to exist
-  Happening happening;
+  std::string key;  // empty if the instance is known to exist
+  Command command;
 };
 
 /// A transaction on its way to the lane.
@@ -68,13 +69,13 @@ struct Request {
   std::optional<RequestTag> tag;
   std::optional<PartitionGuard> guard;
   Done done;
-  bool internal = false;  // the engine's own: waits out a full disk instead of being refused
+  bool internal = false;  // of the engine itself: waits for a full disk instead of being refused
 };
 
-/// What a transaction of a batch has come to. The instances are made of the drafts only when it is answered:
-/// making them for a whole batch at once would need far more memory at a time.
+/// The outcome of a transaction in a batch. The instances are made from the drafts when the transaction is
+/// answered: making them for a whole batch at once would need far more memory.
 struct Decided {
-  std::vector<Instance> earlier{};  // where the request id is known
+  std::vector<Instance> earlier{};  // if the request id is known
   std::size_t first = 0;            // its drafts
   std::size_t count = 0;
 };
@@ -135,7 +136,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void heartbeat(const Lease& lease, Completion<LeaseStatus> done);
   void complete(const Lease& lease, Result<Reply> result, CompleteDone done);
 
-  // Beside the log and operating (operate.cpp).
+  // Ephemeral values and operations (operate.cpp).
   Result<void> put_ephemeral(std::string_view machine, std::string_view key, std::string name,
                              std::string json);
   Result<std::map<std::string, std::string>> ephemerals(std::string_view machine, std::string_view key) const;
@@ -147,21 +148,21 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Result<std::vector<std::string>> check() const;
 
  private:
-  /// How long what cannot be written now waits before it is tried again.
+  /// How long to wait before a failed write or read is retried.
   static constexpr Duration kPause = std::chrono::seconds(1);
 
-  // The pools of work that names none; names that no option can give.
-  static constexpr std::string_view kThreads{};
-  static constexpr std::string_view kAhead = " ahead";
+  // The pools of work without a pool of its own. The options cannot define these names.
+  static constexpr std::string_view kWorkThreads{};
+  static constexpr std::string_view kStartedAttempts = " started";
 
-  /// Names one piece of work in the whole store.
+  /// Identifies one piece of work in the store.
   using WorkKey = std::pair<InstanceId, std::int64_t>;
   struct WorkKeyHash {
     std::size_t operator()(const WorkKey& key) const {
       return std::hash<InstanceId>{}(key.first) ^ std::hash<std::int64_t>{}(key.second);
     }
   };
-  /// The same as the name of a holder of permits.
+  /// The same as the name of a permit holder.
   class HolderName {
    public:
     explicit HolderName(const WorkKey& key);
@@ -174,13 +175,13 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
     std::stop_source stop{std::nostopstate};
     std::uint32_t attempt = 0;
     bool timed_out = false;
-    bool abandoned = false;  // does not stop, and counts as failed already
-    bool replaced = false;   // another thread does what its own would
-    bool again = false;      // the next attempt waits for its end
+    bool abandoned = false;  // does not stop and already counts as failed
+    bool replaced = false;   // an additional thread does the work of its thread
+    bool again = false;      // the next attempt waits until it returns
     std::optional<TimerId> timeout{};
     std::optional<TimerId> lease{};  // it runs elsewhere
   };
-  /// What a handler came back with.
+  /// The result of a handler.
   struct Returned {
     WorkKey key;
     std::uint16_t machine = 0;
@@ -206,12 +207,12 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
     std::vector<std::uint16_t> states;
     std::shared_ptr<Gate> gate;
   };
-  /// The same with a callback, on the lane.
+  /// A callback that waits for a state, on the lane.
   struct Watcher {
     std::vector<std::string> states;
     WatchDone done;
     std::uint64_t number = 0;
-    std::optional<TimerId> patience{};
+    std::optional<TimerId> timeout{};
   };
   struct Answer {
     Request* request;
@@ -219,22 +220,21 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   };
   /// What a batch has decided so far.
   struct Batch {
-    std::vector<Draft> drafts;  // those of a transaction lie together
+    std::vector<Draft> drafts;  // those of one transaction are adjacent
     BatchIndex index;
     std::unordered_map<std::string, Seq> partitions;
     std::vector<Answer> answers;
-    std::vector<WorkKey> reserved;  // work that stands in its pool because of this batch
+    std::vector<WorkKey> reserved;  // work that entered its pool because of this batch
     std::vector<Ephemeral> ephemerals;
     std::size_t entries = 0;
     bool dirty = false;
-    bool lost = false;  // the store has dropped it
-    std::optional<Error>
-        setback{};  // why the store has dropped what came before, and takes nothing at present
+    bool lost = false;               // the store has dropped it
+    std::optional<Error> setback{};  // the store rolled back and accepts no writes at present
 
-    /// Empties it; its memory stays for the next one.
+    /// Empties the batch; keeps its memory.
     void reset(std::size_t requests);
   };
-  /// One transaction while it is decided. Kept from one to the next for its memory.
+  /// One transaction while it is decided. Reused to save allocations.
   struct Staged {
     std::vector<Draft> drafts;
     std::vector<std::optional<Change>> changes;
@@ -242,21 +242,21 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
     std::vector<std::string> extras;
   };
 
-  /// Posts to the lane from another thread; false where the engine is closing.
+  /// Posts to the lane from another thread. False: the engine is closing, and the task is dropped.
   bool post(Task task);
 
   // The lane's work (batch.cpp).
   void drain();
   void schedule_drain();
-  bool wait_for_company();
-  bool take_late(std::size_t most);
+  bool linger_for_batch();
+  bool take_arrivals(std::size_t most);
   std::size_t run_taken();
   void begin_batch(std::size_t requests);
   void run_batch(std::span<Request> requests);
   void decide_batch(Batch& batch, std::span<Request> requests);
   void finish_batch(Batch& batch);
-  void ask_for_help();
-  void fetch_ahead(std::span<const Request> requests, std::size_t position) const;
+  void schedule_help();
+  void prefetch(std::span<const Request> requests, std::size_t position) const;
   Result<Decided> decide_or_refuse(Batch& batch, Request& request);
   Result<Decided> decide_request(Batch& batch, Request& request);
   Result<std::vector<Instance>> outcome_of(const Batch& batch, Result<Decided> decided) const;
@@ -268,17 +268,17 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Result<void> encode_extras();
   Result<void> commit_batch(Batch& batch);
   void fail_batch(Batch& batch, const Error& error);
-  void again_later(Request request);
+  void postpone(Request request);
   Time log_time();
 
-  // What is shown (read.cpp).
+  // Conversions for readers (read.cpp).
   Result<std::string> load_data(const InstanceId& id, std::uint16_t machine, Seq seq) const;
   Instance to_instance(const Draft& draft) const;
   Instance to_instance(const Head& head) const;
   Result<Instance> to_instance(Entry entry) const;
   LogEvent to_event(Entry entry) const;
 
-  // Making it visible (publish.cpp).
+  // Publishing (publish.cpp).
   void publish(Batch& batch);
   void publish_draft(Draft& draft, Head* head);
   void uncount(const Head& head);
@@ -310,7 +310,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void take_returned();
   void work_returned(WorkKey key, std::uint16_t machine, std::uint32_t attempt, Result<Reply> result,
                      Done done = {});
-  Done tell_settled(std::uint16_t machine, std::string_view name) const;
+  Done settled_callback(std::uint16_t machine, std::string_view name) const;
   Done fail_if_refused(WorkKey key, std::uint16_t machine, std::uint32_t attempt, Done done);
   void attempt_failed(const WorkKey& key, std::uint16_t machine, const WorkRecord& work, Error error,
                       Done done, FailureEvents events = {});
@@ -319,16 +319,16 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void work_overdue(WorkKey key, std::uint32_t attempt);
   void replace_threads(std::ptrdiff_t more);
   void stop_work(const WorkKey& key, std::uint16_t machine, const WorkRecord& work);
-  void work_gone(const WorkKey& key);
+  void work_cancelled(const WorkKey& key);
   void retry_later(const InstanceId& id, std::uint16_t machine, const WorkRecord& work);
   void reserve_permits(Batch& batch, Draft& draft, const Change& change);
   void request_permit(const WorkKey& key, std::uint16_t machine, const std::string& name);
-  enum class Pools : std::uint8_t { all, own };  // own: those of work that names none
+  enum class Pools : std::uint8_t { all, own };  // own: kWorkThreads and kStartedAttempts
   void forget_permits(std::span<const WorkKey> keys, Pools which = Pools::all);
   void granted(const PermitChanges& changes);
   void release_unused(const Batch& batch);
-  void begin_attempt(const WorkKey& key);
-  void not_begun(const WorkKey& key);
+  void start_attempt(const WorkKey& key);
+  void attempt_not_started(const WorkKey& key);
   const Machines::Work* handler_of(std::uint16_t machine, std::string_view work) const;
   PermitPool& pool_of(std::uint16_t machine, const WorkRecord& work);
   static WorkKey key_of(const std::string& holder);
@@ -379,19 +379,19 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   Registry registry_;
   OpenReport report_;
   std::unique_ptr<Store> store_;
-  std::string incarnation_;  // of the store, as long as it is open
+  std::string incarnation_;  // of the open store
   bool leased_ = false;      // the store's ownership is a lease
 
   mutable std::mutex queue_mutex_;
   std::vector<Request> queue_;
-  std::size_t waiting_ = 0;         // here and taken by the lane, not decided yet
+  std::size_t waiting_ = 0;         // in the queue or taken by the lane, not decided yet
   std::vector<Request> spent_;      // answered; memory goes back to the threads that allocated it
-  std::vector<Returned> returned_;  // by handlers, since the lane has last looked
+  std::vector<Returned> returned_;  // by handlers, not taken by the lane yet
   bool drain_scheduled_ = false;
-  std::size_t visitors_ = 0;  // callers that do the lane's work, or are about to
-  std::condition_variable visitors_gone_;
-  std::size_t awaited_ = 0;  // the lane waits until so many are here; 0: it does not
-  std::uint64_t waits_ = 0;  // how often it has waited so far
+  std::size_t inline_callers_ = 0;  // callers that do the lane's work, or are about to do it
+  std::condition_variable inline_callers_gone_;
+  std::size_t lingers_for_ = 0;  // the lane waits for so many requests; 0: it does not wait
+  std::uint64_t lingers_ = 0;    // how often it has waited
   bool stopped_ = false;
 
   mutable std::shared_mutex heads_mutex_;
@@ -404,32 +404,32 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::size_t cached_bytes_ = 0;
   std::size_t eviction_hand_ = 0;
 
-  // The lane's own.
-  std::vector<Request> taken_;  // from the queue; decided up to the position
+  // Used by the lane only.
+  std::vector<Request> taken_;  // from the queue; decided up to `taken_position_`
   std::vector<Returned> taken_back_;
   std::size_t taken_position_ = 0;
   Batch batch_;
-  std::atomic<bool> deciding_{false};  // the batch is under way; only to notice a second one
+  std::atomic<bool> deciding_{false};  // a batch is under way; detects a second one
   Staged staged_;
-  /// Data that a batch has replaced. It is freed one by one while the next batch allocates: an allocator is
-  /// far better at taking turns than at freeing thousands at once.
+  /// Data that a batch has replaced, freed one by one while the next batch allocates: an allocator alternates
+  /// far faster than it frees thousands at once.
   std::vector<HeadData> retired_;
-  std::size_t answered_together_ = 0;
-  std::size_t company_ = 0;                        // how many were answered together lately
+  std::size_t last_batch_ = 0;                     // requests answered by the last one
+  std::size_t usual_batch_ = 0;                    // how many requests recent batches had
   std::atomic<Duration> commit_time_{Duration{}};  // of the last one
   Time last_at_{};
   std::optional<Error> poisoned_;
-  std::vector<Request> postponed_;  // the engine's own, until the disk has room or can be read
-  Duration pause_ = kPause;         // how long the next ones of them wait
+  std::vector<Request> postponed_;  // internal requests, until the disk has room or can be read
+  Duration pause_ = kPause;         // how long the next ones wait
   TimerQueue timers_;
   std::optional<TimerId> timer_wake_;
   std::optional<Instant> timer_wake_at_;
   std::unordered_map<WorkKey, RunningWork, WorkKeyHash> running_;
-  std::size_t replaced_ = 0;  // threads whose handlers do not stop
-  std::map<std::pair<std::uint16_t, std::string>, std::deque<WorkKey>> offers_;  // first in, first out
+  std::size_t replaced_ = 0;  // additional threads, for handlers that do not stop
+  std::map<std::pair<std::uint16_t, std::string>, std::deque<WorkKey>> offers_;  // oldest first
   std::set<WorkKey> offered_;
   std::set<WorkKey> unclaimed_;               // offered, with an attempt that is recorded already
-  std::map<WorkKey, BlockedClaim> claiming_;  // until their attempt has begun
+  std::map<WorkKey, BlockedClaim> claiming_;  // until their attempt has started
   std::map<std::uint64_t, BlockedClaim> claims_;
   std::uint64_t last_claim_ = 0;
   std::map<WorkKey, Completing> completing_;
@@ -440,7 +440,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
 
   std::mutex waiters_mutex_;
   std::multimap<InstanceId, StateWaiter> state_waiters_;
-  std::multimap<Seq, std::shared_ptr<Gate>> entry_waiters_;  // by the newest entry they have seen
+  std::multimap<Seq, std::shared_ptr<Gate>> entry_waiters_;  // by the newest entry that they have seen
   std::optional<Error> ended_;                               // poisoned or stopped
 
   mutable std::mutex ephemeral_mutex_;
@@ -462,10 +462,10 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::atomic<bool> ownership_watched_{false};
   bool retention_scheduled_ = false;
   RetentionClock retention_clock_;
-  mutable std::mutex forget_mutex_;          // held from when the store forgets instances until memory does
+  mutable std::mutex forget_mutex_;          // held while the store and then the memory forget instances
   mutable std::shared_mutex closing_mutex_;  // a subscription may outlive the engine, and with it the store
 
-  // Tasks use the plain pointers, which do not change while their owners are destroyed.
+  // Tasks use the plain pointers, which stay the same while `close` resets the owners.
   Lane* maintenance_ = nullptr;
   Lane* helper_ = nullptr;
   Lane* lane_ = nullptr;

@@ -17,7 +17,7 @@
 
 namespace pawl {
 
-/// `count` by one thread, `read` by any: each number is true, though they may be of different moments.
+/// One thread calls `count`, any thread calls `read`, whose numbers may be from slightly different moments.
 template <std::size_t N>
 class Buckets {
  public:

@@ -15,8 +15,8 @@ namespace {
 
 using Decision = Result<std::optional<Change>>;
 
-/// An error's text as it is recorded. A handler may return megabytes; what is recorded about it must always
-/// fit into an entry, because otherwise its work could never end.
+/// An error's text as it is recorded. A handler may return megabytes, but the record must fit into an entry,
+/// or else the work could never end.
 std::string recorded(const Error& error) {
   constexpr std::size_t kMost = 4096;
   auto text = error.to_string();
@@ -27,7 +27,7 @@ std::string recorded(const Error& error) {
   return text.substr(0, end) + "…";
 }
 
-/// One decision about one draft. It takes the extras out of the draft and puts them back when it records.
+/// One decision about one draft. Moves the extras out of the draft and back when it records the change.
 class Decider {
  public:
   Decider(const Registry& registry, Draft& draft, Time now)
@@ -44,7 +44,7 @@ class Decider {
 
  private:
   const Definition& definition() const { return registry_.definition(draft_.machine); }
-  std::string who() const {
+  std::string name() const {
     return fmt::format("{} \"{}\"", registry_.machine_name(draft_.machine), draft_.key);
   }
 
@@ -82,19 +82,19 @@ class Decider {
 
 Result<void> Decider::check_alive() const {
   if (!draft_.exists) {
-    return fail(Code::unknown_instance, fmt::format("there is no {}", who()),
+    return fail(Code::unknown_instance, fmt::format("there is no {}", name()),
                 {{"key", std::string(draft_.key)}});
   }
   if (draft_.state >= Registry::kUnknown) {
     return fail(Code::unknown_state,
-                fmt::format("{} is in the state \"{}\", which this program does not know", who(),
+                fmt::format("{} is in the state \"{}\", which this program does not know", name(),
                             registry_.state_name(draft_.machine, draft_.state)),
                 {{"key", std::string(draft_.key)}});
   }
   return {};
 }
 
-/// Fires the event and keeps what it makes of state, data and effects.
+/// Fires the event and keeps the new state, data and effects.
 Result<void> Decider::take_event(std::size_t event, const void* typed, std::string_view payload) {
   const auto& fired = definition().events[event];
   Effects effects(now_, definition().name, draft_.key);
@@ -130,11 +130,11 @@ void Decider::set_state(std::size_t state) {
   change_.enters_queue = false;
 }
 
-/// Whatever a machine supplies is refused here, where it concerns its own caller alone. A text that cannot be
-/// stored would fail the batch of everybody.
+/// Refuses a machine's invalid text here, where the refusal concerns one caller only. In the store it would
+/// fail the whole batch.
 Result<void> Decider::check_text(std::string_view what, std::string_view text) const {
   if (is_utf8(text)) return {};
-  return fail(Code::invalid_argument, fmt::format("{}: a {} is not UTF-8", who(), what));
+  return fail(Code::invalid_argument, fmt::format("{}: a {} is not UTF-8", name(), what));
 }
 
 Result<void> Decider::add(effect::SetTimer& set) {
@@ -168,13 +168,13 @@ Result<void> Decider::add(effect::Work& work) {
 Result<void> Decider::add(effect::EnterQueue& enter) {
   if (!registry_.pools().contains(enter.pool)) {
     return fail(Code::unknown_pool,
-                fmt::format("{}: no permit pool \"{}\"; known: {}", who(), enter.pool.substr(0, 64),
+                fmt::format("{}: no permit pool \"{}\"; known: {}", name(), enter.pool.substr(0, 64),
                             fmt::join(registry_.pools(), ", ")),
                 {{"pool", enter.pool.substr(0, 64)}});
   }
   if (extras_.queue && extras_.queue->pool != enter.pool) {
     return fail(Code::invalid_argument,
-                fmt::format("{} stands in the line of \"{}\"; it must leave before it enters \"{}\"", who(),
+                fmt::format("{} is in the queue \"{}\"; it must leave it before it enters \"{}\"", name(),
                             extras_.queue->pool, enter.pool));
   }
   if (extras_.queue) return {};
@@ -190,14 +190,13 @@ void Decider::stop_work(const effect::StopWork& stop) {
   }
 }
 
-/// A number for work or a message: a log time that was never given out before and never will be again, also
-/// not to an instance of the same key after this one was forgotten. It makes calls to the outside idempotent
-/// and fits into a double.
+/// A number for work or a message: a log time that is never used again, not even by an instance of the same
+/// key after this one was forgotten. It makes external calls idempotent and fits into a double.
 Result<std::int64_t> Decider::next_number() {
   constexpr std::int64_t kPerChange = 1023;
   if ((newest_ - now_).count() == kPerChange) {
     return fail(Code::too_large,
-                fmt::format("{}: one transition asks for more than {} pieces of work and messages", who(),
+                fmt::format("{}: one transition asks for more than {} pieces of work and messages", name(),
                             kPerChange));
   }
   newest_ += Duration(1);
@@ -242,7 +241,7 @@ Result<void> Decider::collect(std::vector<effect::Any> effects) {
   return {};
 }
 
-/// Removes an attempt of a piece of work; false where it is not the present one.
+/// Removes a piece of work; false if `attempt` is not its current attempt.
 bool Decider::drop_work(std::int64_t number, std::uint32_t attempt) {
   return std::erase_if(extras_.work, [&](const WorkRecord& work) {
            return work.number == number && work.attempt == attempt;
@@ -292,8 +291,8 @@ Result<void> Decider::try_event(const Result<std::size_t>& event, const EventVal
   return taken;
 }
 
-/// Fires the event that a timer or a piece of work ends in; its payload is borrowed. Where it is refused,
-/// that is recorded as an entry of `kind` instead: what was consumed stays consumed, so that it happens once.
+/// Fires the event of a timer or a piece of work; its payload is borrowed. A refusal is recorded as an entry
+/// of `kind` instead: the timer or work stays consumed, so that it takes effect once.
 Change Decider::consume(EntryKind kind, const std::string& name, const Result<std::size_t>& event,
                         const EventValue& value, const std::optional<Error>& refused, const Error* cause) {
   const auto taken = try_event(event, value, refused);
@@ -321,27 +320,28 @@ Decision Decider::operator()(const CreateInstance& create) {
   draft_.data = HeadData(create.data, create.value);
   draft_.state = static_cast<std::uint16_t>(definition().initial);
   PAWL_CHECK(take_event(create.first->event, create.first->typed.get(), create.first->payload));
-  // Those that wait, of which there may be many, are kept as text alone.
+  // Many instances may wait in a queue, so these are kept as text only.
   if (extras_.work.empty() || extras_.queue) next_value_.reset();
   return record(EntryKind::created, definition().events[create.first->event].name, create.first->payload);
 }
 
-/// Whether the instance may begin: it is new, or finished and allowed another generation.
+/// Whether the instance may be created: it is new, or it is finished and may have another generation.
 Result<void> Decider::check_new(const CreateInstance& create) const {
   if (!draft_.exists) return {};
   const bool finished = registry_.finished(draft_.machine, draft_.state);
   if (!finished) {
-    return fail(Code::duplicate_instance, fmt::format("{} exists already", who()),
+    return fail(Code::duplicate_instance, fmt::format("{} exists already", name()),
                 {{"key", std::string(draft_.key)}});
   }
   if (!definition().generations) {
-    return fail(Code::finished_instance,
-                fmt::format("{} is finished; {} does not allow another generation", who(), definition().name),
-                {{"key", std::string(draft_.key)}});
+    return fail(
+        Code::finished_instance,
+        fmt::format("{} is finished; {} does not allow another generation", name(), definition().name),
+        {{"key", std::string(draft_.key)}});
   }
   if (!create.partition.empty() && create.partition != draft_.partition) {
     return fail(Code::wrong_partition,
-                fmt::format("{} belongs to partition \"{}\"", who(), draft_.partition));
+                fmt::format("{} belongs to partition \"{}\"", name(), draft_.partition));
   }
   return {};
 }
@@ -350,7 +350,7 @@ Decision Decider::operator()(const SendEvent& send) {
   PAWL_CHECK(check_alive());
   if (send.expected_version && *send.expected_version != draft_.version) {
     return fail(Code::version_conflict,
-                fmt::format("{} has version {}, expected {}", who(), draft_.version, *send.expected_version),
+                fmt::format("{} has version {}, expected {}", name(), draft_.version, *send.expected_version),
                 {{"key", std::string(draft_.key)}, {"version", std::to_string(draft_.version)}});
   }
   PAWL_CHECK(take_event(send.event, send.typed.get(), send.payload));
@@ -447,28 +447,29 @@ Decision Decider::operator()(const RecoverInstance&) {
 
 }  // namespace
 
-Result<std::optional<Change>> decide(const Registry& registry, Draft& draft, const Happening& happening,
+Result<std::optional<Change>> decide(const Registry& registry, Draft& draft, const Command& command,
                                      Time now) {
   const auto version = draft.version;
   const auto generation = draft.generation;
-  auto change = std::visit(Decider(registry, draft, now), happening);
+  auto change = std::visit(Decider(registry, draft, now), command);
   PAWL_ASSERT(!change || !*change || (draft.exists && draft.version == version + 1),
-              "an entry makes exactly one version", version, draft.version);
+              "an entry is exactly one version", version, draft.version);
   PAWL_ASSERT(!change || !*change || draft.generation == generation ||
                   (draft.generation == generation + 1 && (*change)->kind == EntryKind::created),
-              "only a creation begins another generation", generation, draft.generation);
+              "only a creation starts another generation", generation, draft.generation);
   return change;
 }
 
-bool refuse(Happening& happening, const Error& refused) {
+bool refuse(Command& command, const Error& refused) {
   std::optional<Error>* place = nullptr;
-  if (auto* fire = std::get_if<FireTimer>(&happening)) place = &fire->refused;
-  if (auto* finish = std::get_if<FinishWork>(&happening); finish != nullptr && finish->event)
+  if (auto* fire = std::get_if<FireTimer>(&command)) place = &fire->refused;
+  if (auto* finish = std::get_if<FinishWork>(&command); finish != nullptr && finish->event)
     place = &finish->refused;
-  if (auto* failed = std::get_if<FailWork>(&happening); failed != nullptr && failed->event)
+  if (auto* failed = std::get_if<FailWork>(&command); failed != nullptr && failed->event)
     place = &failed->refused;
   if (place == nullptr || place->has_value()) return false;
-  PAWL_ASSERT(!std::holds_alternative<SendEvent>(happening), "a caller is told of a refusal instead");
+  PAWL_ASSERT(!std::holds_alternative<SendEvent>(command),
+              "a refusal of a caller's event is returned to the caller");
   *place = refused;
   return true;
 }

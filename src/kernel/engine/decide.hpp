@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Deciding: what an operation makes of an instance. Pure: no clock, no store, no thread.
+/// Decides what a command does to an instance. Pure: no clock, no store, no thread.
 
 #include <cstdint>
 #include <optional>
@@ -21,8 +21,8 @@
 
 namespace pawl {
 
-/// An instance while a batch is being decided: the newest head, durable or not. Its texts are views of the
-/// request or of the head; those of the request outlive the batch and its answers.
+/// An instance while a batch is being decided: its newest state, durable or not. The texts are views of the
+/// request or of the head; the request outlives the batch and its answers.
 struct Draft {
   InstanceId id;
   bool exists = false;
@@ -37,8 +37,8 @@ struct Draft {
   std::string_view partition;
   HeadData data{};
   Extras extras{};
-  const Extras* published = nullptr;  // where the extras are once the batch is durable; none: there are none
-  bool newest = true;                 // false: a later transaction of the batch goes on from it
+  const Extras* published = nullptr;  // the extras once the batch is durable; null if there are none
+  bool newest = true;                 // false: a later transaction of the batch continues from it
 };
 
 /// What a transition is to record besides the draft.
@@ -53,39 +53,39 @@ struct Change {
   bool enters_queue = false;
 };
 
-// What may happen to an instance. Each is a value; `decide` below turns it into a change of the draft.
+// Commands for an instance. Each is a value; `decide` below turns it into a change of the draft.
 
 struct SendEvent {
   std::size_t event = 0;
-  std::shared_ptr<const void> typed;  // else the payload is decoded
+  std::shared_ptr<const void> typed;  // the event itself; if null, the payload is decoded
   std::string payload;
   std::optional<std::int64_t> expected_version;
 };
 struct CreateInstance {
   std::string data;
   std::string partition;
-  std::shared_ptr<const void> value;  // what the data is the text of, if it is at hand
+  std::shared_ptr<const void> value;  // the decoded data, if available
   std::optional<SendEvent> first{};   // its first event, in the same entry
 };
-/// A timer is due; it is consumed whether or not its event is accepted.
+/// Fires a due timer. The timer is consumed even if its event is refused.
 struct FireTimer {
   std::string name;
   std::int64_t generation = 0;
-  std::optional<Error> refused{};  // by the store, when it was tried
+  std::optional<Error> refused{};  // by the store at the first try
 };
-/// An attempt of a piece of work begins.
+/// Starts an attempt at a piece of work.
 struct BeginWork {
   std::int64_t number = 0;
-  std::uint32_t after = 0;  // the attempts before it
+  std::uint32_t after = 0;  // the number of the attempt before
 };
-/// An attempt has ended well; `event` is consumed together with the work.
+/// Ends work that has succeeded; `event` is sent in the same entry.
 struct FinishWork {
   std::int64_t number = 0;
   std::uint32_t attempt = 0;
   std::optional<EventValue> event;
   std::optional<Error> refused{};
 };
-/// An attempt has failed: with `delay` it is tried again after it, without it the work is given up. `event`
+/// Records a failed attempt. With a `delay` the work is retried after it; without one it is given up. `event`
 /// goes to the instance in the same entry.
 struct FailWork {
   std::int64_t number = 0;
@@ -95,26 +95,26 @@ struct FailWork {
   std::optional<EventValue> event;
   std::optional<Error> refused{};
 };
-/// A message of this instance has been delivered, or refused for good.
+/// Records that a message of this instance was delivered or finally refused.
 struct AcknowledgeMessage {
   std::int64_t number = 0;
   std::optional<Error> refused;
 };
-/// The owner restarted.
+/// Applies the recovery mapping after a restart.
 struct RecoverInstance {};
 
-using Happening = std::variant<CreateInstance, SendEvent, FireTimer, BeginWork, FinishWork, FailWork,
-                               AcknowledgeMessage, RecoverInstance>;
+using Command = std::variant<CreateInstance, SendEvent, FireTimer, BeginWork, FinishWork, FailWork,
+                             AcknowledgeMessage, RecoverInstance>;
 
-/// Applies what happened to the draft. `now` is greater than the time of every entry before; the entry's own
-/// time may be a little greater still, because each number it gives out is a time. On an error the draft is
-/// spent. Nothing: what was to happen has happened already (a timer that was replaced, work that was
-/// cancelled), nothing is to be recorded, and the draft is spent, too.
-Result<std::optional<Change>> decide(const Registry& registry, Draft& draft, const Happening& happening,
+/// Applies a command to the draft. `now` is greater than the time of every earlier entry; the entry's own
+/// time may be slightly greater, because each number that it assigns is a time. Empty: the command is
+/// obsolete (the timer was replaced, the work was cancelled) and nothing is recorded. After an error or an
+/// empty result the draft must not be used.
+Result<std::optional<Change>> decide(const Registry& registry, Draft& draft, const Command& command,
                                      Time now);
 
-/// Makes what happens, if it consumes a timer or work by an event, do so without the event, which the store
-/// has refused; the refusal is recorded. False: there is no event to leave out.
-bool refuse(Happening& happening, const Error& refused);
+/// Changes a command that consumes a timer or work so that it records `refused` instead of sending the event
+/// that the store has refused. False: the command has no such event.
+bool refuse(Command& command, const Error& refused);
 
 }  // namespace pawl

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What an error says about a request: this is asked in many places and answered here alone.
+/// What an error means for the request: the only place that decides this.
 
 #include <cstdint>
 #include <optional>
@@ -12,9 +12,9 @@
 namespace pawl {
 
 enum class ErrorClass : std::uint8_t {
-  refusal,    ///< it was decided: the request cannot be carried out, and concerns nobody else
-  transient,  ///< nothing was decided; the same request may succeed later
-  fatal,      ///< nothing is decided any more until the store is opened again
+  refusal,    ///< decided: this request cannot be carried out; other requests are not affected
+  transient,  ///< not decided: the same request may succeed later
+  fatal,      ///< not decided: nothing succeeds until the store is opened again
 };
 
 /// Empty for a code of another range, and for one that is missing here.
@@ -27,7 +27,7 @@ constexpr std::optional<ErrorClass> class_of_store_error(Code code) {
     case Code::store_io:
     case Code::disk_full:
     case Code::rolled_back:
-    case Code::store_fenced:  // a lease that has run out may be prolonged yet
+    case Code::store_fenced:  // an expired lease may still be renewed
       return ErrorClass::transient;
     case Code::store_poisoned:
     case Code::outcome_unknown:

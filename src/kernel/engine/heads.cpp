@@ -35,7 +35,7 @@ void HeadData::release() {
   ::operator delete(block_);
 }
 
-/// The position of the id in the index, or of the free place where it would go.
+/// The position of the id in the index, or the free position for it.
 std::size_t HeadTable::probe(const InstanceId& id) const {
   const std::size_t mask = index_.size() - 1;
   std::size_t at = std::hash<InstanceId>{}(id)&mask;
@@ -56,7 +56,7 @@ void HeadTable::fetch_index(const InstanceId& id) const {
   if (!index_.empty()) __builtin_prefetch(&index_[std::hash<InstanceId>{}(id) & (index_.size() - 1)]);
 }
 
-/// The first place of the id decides: the further ones are rare, and only cost a wait.
+/// Looks at the first probe only: further ones are rare, and a miss only costs time.
 void HeadTable::fetch_head(const InstanceId& id) const {
   const auto entry = index_.empty() ? kFree : index_[std::hash<InstanceId>{}(id) & (index_.size() - 1)];
   if (entry >= 2) __builtin_prefetch(&slab_[entry - 2]);
@@ -78,7 +78,7 @@ Head& HeadTable::insert(Head head) {
   PAWL_ASSERT(index_[at] < 2, "an inserted head is new");
   if (index_[at] == kFree) ++used_;
   ++size_;
-  // One that was changed again by the batch which created it may come behind others of that batch.
+  // A head that its own batch has changed again may be inserted after later ones of that batch.
   slab_.emplace_back();
   auto slot = slab_.size() - 1;
   for (; slot > 0 && head.created_at < slab_[slot - 1].created_at; --slot) {
@@ -119,7 +119,7 @@ void HeadTable::grow() {
 
 std::size_t HeadTable::first_after(Time created_at, const InstanceId& id) const {
   const auto place = std::ranges::upper_bound(slab_, created_at, {}, &Head::created_at);
-  // Those created at the very same time are in the order they came; their ids tell them apart.
+  // Heads with the same time of creation are in the order of insertion; the id identifies the place.
   auto slot = static_cast<std::size_t>(place - slab_.begin());
   for (auto same = slot; same > 0 && slab_[same - 1].created_at == created_at; --same) {
     if (slab_[same - 1].id == id) return same;
@@ -133,7 +133,7 @@ std::size_t HeadTable::count_before(Time created_at, const InstanceId& id) const
   for (auto same = end; same > 0 && slab_[same - 1].created_at == created_at; --same) {
     if (slab_[same - 1].id == id) return same - 1;
   }
-  // It is gone: rather some of that time twice than one of them never.
+  // The head is gone: listing some heads of that time twice is better than leaving one out.
   return end;
 }
 

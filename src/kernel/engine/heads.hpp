@@ -28,9 +28,8 @@ class CompactText {
   std::unique_ptr<char[]> bytes_;
 };
 
-/// An instance's data: the text that is stored, and the value itself once a transition has made it. Shared
-/// and never changed; in one allocation, because a transition touches the data of an instance that was not
-/// touched for long.
+/// An instance's data: the stored text, and the decoded value if a transition has produced it. Shared and
+/// immutable. One allocation, because the data of an instance is usually not in the processor's cache.
 class HeadData {
  public:
   HeadData() = default;
@@ -55,10 +54,10 @@ class HeadData {
   const void* value() const { return block_ != nullptr ? block_->value.get() : nullptr; }
   std::shared_ptr<const void> share_value() const { return block_ != nullptr ? block_->value : nullptr; }
 
-  /// Asks the processor for it; see `HeadTable::fetch_head`.
+  /// Prefetches it into the processor's cache; see `HeadTable::fetch_head`.
   void fetch() const { __builtin_prefetch(block_); }
 
-  /// What it is taken to need in memory; the value's own size is not known.
+  /// Its estimated memory; the size of the value is not known.
   std::size_t bytes() const {
     return block_ != nullptr ? (block_->value ? 2U : 1U) * std::size_t{block_->size} : 0;
   }
@@ -86,9 +85,9 @@ struct Head {
   Time created_at{};
   Time at{};
   CompactText key;
-  HeadData data;                   // none: evicted, in the log
+  HeadData data;                   // empty: evicted, stored in the log
   std::unique_ptr<Extras> extras;  // null: none
-  std::uint32_t partition = 0;     // 0: its own
+  std::uint32_t partition = 0;     // 0: the instance is its own partition
   bool live = true;                // false: a free slot
 };
 
@@ -103,8 +102,8 @@ class HeadTable {
   Head& insert(Head head);
   void erase(const InstanceId& id);
 
-  // Looking up many: each step asks the processor for the memory that the next one reads, so that the waits
-  // of several overlap. A call further behind is made for an id that is further ahead.
+  // Prefetching for many lookups: each step prefetches the memory that the next one reads, so that their
+  // cache misses overlap. Call `fetch_index` furthest ahead, then `fetch_head`, then `find`.
   void fetch_index(const InstanceId& id) const;
   void fetch_head(const InstanceId& id) const;
 
@@ -117,15 +116,15 @@ class HeadTable {
   }
   Head& slot(std::size_t index) { return const_cast<Head&>(std::as_const(*this).slot(index)); }
 
-  /// The first slot behind this place in the order of creation.
+  /// The first slot after this place in the order of creation.
   std::size_t first_after(Time created_at, const InstanceId& id) const;
-  /// How many slots are in front of this place.
+  /// The number of slots before this place.
   std::size_t count_before(Time created_at, const InstanceId& id) const;
 
-  /// Gives free slots back; pointers to heads are invalid afterwards.
+  /// Removes free slots; invalidates pointers to heads.
   void compact();
 
-  /// The table's own bytes, without keys and data.
+  /// The bytes of the table, without keys and data.
   std::size_t memory() const;
 
  private:

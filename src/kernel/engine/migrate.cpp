@@ -9,7 +9,7 @@
 namespace pawl {
 namespace {
 
-// A table like the application's own, so that it is wherever those are.
+// Stored beside the application's tables, so that it moves with them.
 Sql make_record() {
   return {.text = fmt::format("CREATE TABLE IF NOT EXISTS {}(owner TEXT NOT NULL, number BIGINT NOT NULL, "
                               "PRIMARY KEY(owner, number))",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The tables of whoever uses the store, brought to the form that their owner's newest release wants.
+/// Migrates the application's tables to the form that the newest release of their owner needs.
 
 #include <map>
 #include <string>
@@ -13,9 +13,8 @@
 
 namespace pawl {
 
-/// Applies, owner by owner and in their order, the migrations that the store has not seen; each in one
-/// transaction with the note that it was applied. Error: `store_newer`, where the store has seen more than
-/// are given; then nothing is applied.
+/// Applies the migrations that the store has not seen, owner by owner and in order, each in one transaction
+/// with its record. Error: `store_newer` if the store has seen more than are given; then it applies none.
 Result<void> migrate(Store& store, const std::map<std::string, std::vector<Migration>>& by_owner);
 
 }  // namespace pawl

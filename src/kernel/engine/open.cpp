@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening: load every head, map states, resume what was interrupted.
+// Opening: load every head, map states, resume interrupted work.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace pawl {
 namespace {
 
-/// An attempt had begun and nothing was recorded of its end.
+/// An attempt had started and its end was not recorded.
 bool is_interrupted(const WorkRecord& work) { return work.attempt > 0 && !work.not_before; }
 
 /// The codes of the store are those from 3000 on.
@@ -39,22 +39,22 @@ Result<void> EngineCore::open(const StoreOpener& opener) {
   const auto workers = static_cast<std::uint32_t>(std::max<std::size_t>(options_.work_threads, 1));
   auto pools = options_.pools;
   for (const auto& pool : registry_.pools_of_machines()) pools.insert(pool);
-  pools[std::string(kThreads)] = workers;
-  pools[std::string(kAhead)] =
+  pools[std::string(kWorkThreads)] = workers;
+  pools[std::string(kStartedAttempts)] =
       static_cast<std::uint32_t>(std::max<std::size_t>(options_.max_started_attempts, workers));
   for (const auto& [name, size] : pools) {
-    PAWL_TRY(auto pool, PermitPool::open(name == kThreads ? "workers"
-                                         : name == kAhead ? "begun"
-                                                          : name,
+    PAWL_TRY(auto pool, PermitPool::open(name == kWorkThreads       ? "work_threads"
+                                         : name == kStartedAttempts ? "started_attempts"
+                                                                    : name,
                                          size));
     pools_.emplace(name, std::move(pool));
-    if (name != kThreads && name != kAhead) registry_.add_pool(name);
+    if (name != kWorkThreads && name != kStartedAttempts) registry_.add_pool(name);
   }
   for (std::size_t machine = 0; machine < registry_.size(); ++machine) {
     for (const auto& [name, work] : registry_.entry(static_cast<std::uint16_t>(machine)).works) {
       if (pools_.contains(work.options.pool)) continue;
       return fail(Code::unknown_pool,
-                  fmt::format("work \"{}\" wants the permit pool \"{}\", which the options do not define",
+                  fmt::format("work \"{}\" needs the permit pool \"{}\", which the options do not define",
                               name, work.options.pool));
     }
   }
@@ -73,7 +73,7 @@ Result<void> EngineCore::open(const StoreOpener& opener) {
   workers_ = workers_owner_.get();
   PAWL_CHECK(recover());
   durable_seq_ = store_->info().last;
-  // From here on the lane alone touches the heads.
+  // From here on only the lane changes the heads.
   lane_->post([this] {
     resume();
     drain();
@@ -146,9 +146,9 @@ void EngineCore::note_unknown(const StoredHead& stored, const Head& head) {
   }
 }
 
-/// Maps states as their machines say, durably, before anything is served.
+/// Applies the recovery mappings of the machines durably, before the engine serves requests.
 Result<void> EngineCore::recover() {
-  PAWL_ASSERT(durable_seq_ == 0 && running_.empty(), "states are mapped before anything is served");
+  PAWL_ASSERT(durable_seq_ == 0 && running_.empty(), "states are mapped before the engine serves requests");
   std::vector<Request> requests;
   std::optional<Error> failed;
   const auto done = [&](const Result<std::vector<Instance>>& outcome) {
@@ -157,7 +157,7 @@ Result<void> EngineCore::recover() {
     } else if (is_store_failure(outcome.error().code())) {
       failed = outcome.error();
     } else {
-      options_.log.warn("a state was not mapped", {{"error", outcome.error().to_string()}});
+      options_.log.warn("recovery mapping refused", {{"error", outcome.error().to_string()}});
     }
   };
   for (std::size_t slot = 0; slot < heads_.slots(); ++slot) {
@@ -174,10 +174,10 @@ Result<void> EngineCore::recover() {
   return {};
 }
 
-/// Picks up what every instance carries: timers, messages, and work in the order it was asked for.
+/// Resumes the timers, messages and work of every instance; work in the order of its requests.
 void EngineCore::resume() {
-  PAWL_ASSERT(running_.empty() && timers_.size() == 0, "what was interrupted is picked up once, and first",
-              running_.size(), timers_.size());
+  PAWL_ASSERT(running_.empty() && timers_.size() == 0,
+              "interrupted work is resumed once, before anything else", running_.size(), timers_.size());
   std::vector<const Head*> carrying;
   for (std::size_t slot = 0; slot < heads_.slots(); ++slot) {
     const auto& head = heads_.slot(slot);
@@ -191,14 +191,15 @@ void EngineCore::resume() {
     for (const auto& timer : head->extras->timers) arm_timer(head->id, timer);
     for (const auto& message : head->extras->outbox) deliver(head->id, head->machine, message);
     if (head->extras->queue) queued.push_back(head);
-    if (head->extras->queue && pools_.contains(head->extras->queue->pool)) continue;  // resumed in its turn
+    if (head->extras->queue && pools_.contains(head->extras->queue->pool))
+      continue;  // resumed when the instance is admitted
     for (const auto& work : head->extras->work) works.emplace_back(head, &work);
   }
-  // Those whose turn it was come first.
+  // Instances that were admitted come first.
   std::ranges::sort(queued, {}, [](const Head* head) {
-    const bool begun =
+    const bool started =
         std::ranges::any_of(head->extras->work, [](const auto& work) { return work.attempt > 0; });
-    return std::tuple(!begun, head->extras->queue->asked);
+    return std::tuple(!started, head->extras->queue->asked);
   });
   for (const auto* head : queued) enter_queue(head->id, *head->extras->queue);
   std::ranges::sort(works, {},
@@ -207,10 +208,9 @@ void EngineCore::resume() {
   wake_timers();
 }
 
-/// Work that was running when the process ended has used up that attempt; the rest stands in line again.
+/// Work that was running when the process ended has used up that attempt; other work requests a permit again.
 void EngineCore::resume_work(const Head& head, const WorkRecord& work) {
-  PAWL_ASSERT(!running_.contains(WorkKey{head.id, work.number}), "work that runs is not picked up again",
-              work.number);
+  PAWL_ASSERT(!running_.contains(WorkKey{head.id, work.number}), "running work is not resumed", work.number);
   const auto* handler = handler_of(head.machine, work.name);
   if (handler == nullptr) return;  // reported; untouched
   if (work.stop) {

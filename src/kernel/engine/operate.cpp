@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Beside the log, and operating: ephemeral values, pools, retention, checkpoints, backup.
+// Ephemeral values and operations: pools, retention, checkpoints, backup.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 namespace pawl {
 namespace {
 
-/// Instances forgotten in one transaction: few enough that nobody waits for it long.
+/// Instances forgotten in one transaction: few enough that other requests do not wait long.
 constexpr std::size_t kForgottenTogether = 5000;
 
-/// The id that no instance has, and the name under which the retention clock is kept beside it.
+/// An id that no instance has; the retention clock is kept under it by this name.
 constexpr InstanceId kEngineItself{};
 constexpr std::string_view kClock = "retention clock";
 
@@ -42,10 +42,10 @@ Result<void> EngineCore::put_ephemeral(std::string_view machine, std::string_vie
   return {};
 }
 
-/// Adds what is pending to the batch; an error means that the store has dropped the batch.
+/// Adds the pending values to the batch; an error means that the store has dropped the batch.
 Result<void> EngineCore::flush_ephemerals(Batch& batch) {
   if (poisoned_) return {};
-  PAWL_ASSERT(batch.ephemerals.empty() && !batch.lost, "values are added to a batch once, at its end");
+  PAWL_ASSERT(batch.ephemerals.empty() && !batch.lost, "pending values join a batch once, at its end");
   {
     const std::lock_guard lock(ephemeral_mutex_);
     for (auto& [key, value] : ephemerals_pending_) batch.ephemerals.push_back(std::move(value));
@@ -57,7 +57,7 @@ Result<void> EngineCore::flush_ephemerals(Batch& batch) {
   return {};
 }
 
-/// They were not written; what has come meanwhile is newer.
+/// Makes values pending again that were not written, except where there is a newer value.
 void EngineCore::restore_ephemerals(std::vector<Ephemeral> values) {
   if (values.empty()) return;
   {
@@ -87,7 +87,7 @@ Result<std::map<std::string, std::string>> EngineCore::ephemerals(std::string_vi
 Result<void> EngineCore::resize_pool(std::string_view name, std::uint32_t size) {
   const auto known = [&] {
     const std::lock_guard lock(pools_mutex_);
-    return name != kThreads && name != kAhead && pools_.contains(name);
+    return name != kWorkThreads && name != kStartedAttempts && pools_.contains(name);
   }();
   if (!known) return fail(Code::unknown_pool, fmt::format("no permit pool \"{}\"", name.substr(0, 64)));
   if (size == 0) return fail(Code::invalid_argument, "a permit pool has at least one permit");
@@ -96,7 +96,7 @@ Result<void> EngineCore::resize_pool(std::string_view name, std::uint32_t size) 
     {
       const std::lock_guard lock(pools_mutex_);
       const auto found = pools_.find(pool);
-      PAWL_ASSERT(found != pools_.end(), "a pool stays as long as the engine", pool);
+      PAWL_ASSERT(found != pools_.end(), "a pool exists as long as the engine", pool);
       if (auto resized = found->second.resize(size)) changes = *std::move(resized);
     }
     granted(changes);
@@ -135,7 +135,7 @@ EngineStats EngineCore::stats() const {
   return stats;
 }
 
-/// Once per interval in which something was written, never in between: an idle engine does nothing.
+/// At most once per interval and only after a commit: an idle engine does nothing.
 void EngineCore::schedule_maintenance() {
   const bool retains = options_.keep || options_.forget_finished;
   if (lane_ && retains && !std::exchange(retention_scheduled_, true)) {
@@ -175,7 +175,7 @@ Result<void> EngineCore::open_retention_clock() {
   PAWL_TRY(const auto values, store_->ephemerals(kEngineItself));
   for (const auto& value : values) {
     if (value.name != kClock) continue;
-    // Without it the log's own time has to do, as in a store of an earlier version.
+    // An unreadable value is ignored: the log time serves instead, as in a store of an earlier version.
     if (const auto stored = decode<StoredClock>(value.value))
       last = {Time(Duration(stored->clock)), Time(Duration(stored->wall))};
   }
@@ -183,7 +183,7 @@ Result<void> EngineCore::open_retention_clock() {
   return {};
 }
 
-/// Between two batches, in a commit of its own.
+/// Runs between two batches, in its own commit.
 Result<void> EngineCore::store_retention_clock() {
   if (!options_.keep && !options_.forget_finished) return {};
   const auto reading = retention_clock_.reading();
@@ -195,31 +195,31 @@ Result<void> EngineCore::store_retention_clock() {
 }
 
 void EngineCore::retain_on_lane(RetainDone done) {
-  PAWL_ASSERT(done, "a caller of retention is answered when it is over");
+  PAWL_ASSERT(done, "retention answers its caller");
   const auto now = retention_clock_.advance({runtime_.now(), runtime_.instant(), last_at_});
   if (auto stored = store_retention_clock(); !stored) return done(std::move(stored));
   const auto horizon = options_.keep ? store_->seq_before(now - *options_.keep) : Result<Seq>(0);
   if (!horizon) return done(fail(horizon.error()));
-  // By their own time: the log may have been cut above their entries long ago. All at once, because the order
-  // of the heads may change between two parts.
+  // By the time of the instances: the log may have been cut above their entries long ago. All are chosen at
+  // once, because the order of the heads may change between two steps.
   std::vector<InstanceId> ids;
   const auto before = now - options_.forget_finished.value_or(Duration::zero());
   for (std::size_t slot = 0; options_.forget_finished && slot < heads_.slots(); ++slot) {
     if (const auto& head = heads_.slot(slot); may_forget(head, before)) ids.push_back(head.id);
   }
-  std::ranges::reverse(ids);  // they are taken from the back, the oldest first
+  std::ranges::reverse(ids);  // taken from the back, oldest first
   forget_step(std::move(ids), before, *horizon, std::move(done));
 }
 
 /// Whether an instance may be forgotten if its newest entry is older than `before`. The only place that
-/// decides this: the store removes exactly the heads it is told.
+/// decides this: the store removes exactly these heads.
 bool EngineCore::may_forget(const Head& head, Time before) const {
-  // What an instance still holds (messages, work, timers) ends with a later entry of that instance. And of
-  // a machine that this program does not know, nobody can say what finished means.
+  // Pending messages, work and timers end with a later entry of the instance. Without the machine's
+  // definition it is unknown which states are final.
   return head.live && head.at < before && !head.extras && registry_.finished(head.machine, head.state);
 }
 
-/// Forgets a bounded part and lets the lane serve others before the next.
+/// Forgets a bounded number, then lets the lane serve other requests before the next step.
 void EngineCore::forget_step(std::vector<InstanceId> ids, Time before, Seq horizon, RetainDone done) {
   std::vector<InstanceId> part;
   for (; !ids.empty() && part.size() < kForgottenTogether; ids.pop_back()) {
@@ -227,7 +227,7 @@ void EngineCore::forget_step(std::vector<InstanceId> ids, Time before, Seq horiz
     const auto* head = heads_.find(ids.back());
     if (head != nullptr && may_forget(*head, before)) part.push_back(ids.back());
   }
-  PAWL_ASSERT(part.size() <= kForgottenTogether, "what is forgotten together is bounded", part.size());
+  PAWL_ASSERT(part.size() <= kForgottenTogether, "a step forgets a bounded number of instances", part.size());
   if (auto forgotten = forget_instances(part); !forgotten) return done(std::move(forgotten));
   if (!ids.empty()) {
     lane_->post([this, ids = std::move(ids), before, horizon, done = std::move(done)]() mutable {
@@ -243,7 +243,7 @@ void EngineCore::forget_step(std::vector<InstanceId> ids, Time before, Seq horiz
   cut_step(horizon, std::move(done));
 }
 
-/// Durably first, then in memory.
+/// Forgets durably first, then in memory.
 Result<void> EngineCore::forget_instances(std::span<const InstanceId> ids) {
   if (ids.empty()) return {};
   const std::lock_guard forgetting(forget_mutex_);
@@ -252,7 +252,7 @@ Result<void> EngineCore::forget_instances(std::span<const InstanceId> ids) {
     const std::unique_lock lock(heads_mutex_);
     for (const auto& id : ids) {
       const auto* head = heads_.find(id);
-      PAWL_ASSERT(head != nullptr && !head->extras, "an instance that is forgotten holds nothing");
+      PAWL_ASSERT(head != nullptr && !head->extras, "a forgotten instance has no extras");
       remove_head(*head);
     }
   }
@@ -266,9 +266,9 @@ Result<void> EngineCore::forget_instances(std::span<const InstanceId> ids) {
   return {};
 }
 
-/// Cuts a bounded part and lets the lane serve others before the next.
+/// Cuts a bounded part, then lets the lane serve other requests before the next step.
 void EngineCore::cut_step(Seq horizon, RetainDone done) {
-  PAWL_ASSERT(horizon <= durable_seq_, "only what is durable is cut away", horizon);
+  PAWL_ASSERT(horizon <= durable_seq_, "only durable entries are cut", horizon);
   const auto complete = store_->retain(horizon);
   if (!complete) return done(fail(complete.error()));
   if (*complete) return done({});

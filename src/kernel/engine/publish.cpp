@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lane: what has become durable becomes visible. Heads, counts and partitions change here, under the
-// unique lock, and where instances are forgotten (operate.cpp).
+// The lane: publishes what has become durable. Heads, counts and partitions change only here and where
+// instances are forgotten (operate.cpp), under the unique lock.
 #include <algorithm>
 #include <utility>
 
@@ -9,9 +9,9 @@
 
 namespace pawl {
 
-/// Brings the heads up to what has just become durable, then acts on it.
+/// Updates the heads to the committed batch, then acts on the changes.
 void EngineCore::publish(Batch& batch) {
-  PAWL_ASSERT(!batch.lost && !poisoned_, "nothing is published of a batch that failed");
+  PAWL_ASSERT(!batch.lost && !poisoned_, "a failed batch is not published");
   struct Acted {
     InstanceId id;
     std::uint16_t machine;
@@ -33,7 +33,7 @@ void EngineCore::publish(Batch& batch) {
     if (heads_.slots() > 2 * heads_.size() + 1024) heads_.compact();
   }
   const auto last = store_->info().last;
-  PAWL_ASSERT(last >= durable_seq_, "what is durable stays durable", last);
+  PAWL_ASSERT(last >= durable_seq_, "the durable log only grows", last);
   durable_seq_ = last;
   for (const auto& item : acted)
     act(item.id, item.machine, item.before.get(), heads_.find(item.id)->extras.get());
@@ -45,11 +45,11 @@ void EngineCore::publish(Batch& batch) {
 }
 
 void EngineCore::publish_draft(Draft& draft, Head* head) {
-  PAWL_ASSERT(draft.exists && draft.seq > 0 && draft.version > 0, "a draft that is published has an entry",
-              draft.seq, draft.version);
+  PAWL_ASSERT(draft.exists && draft.seq > 0 && draft.version > 0, "a published draft has an entry", draft.seq,
+              draft.version);
   PAWL_ASSERT(
       head == nullptr || (draft.version > head->version && draft.seq > head->seq && draft.at > head->at),
-      "a head only moves on", draft.version, draft.seq);
+      "a head only moves forward", draft.version, draft.seq);
   if (head == nullptr || head->created_at != draft.created_at) {
     Head made;
     made.id = draft.id;
@@ -57,7 +57,7 @@ void EngineCore::publish_draft(Draft& draft, Head* head) {
     made.key = CompactText(draft.key);
     made.created_at = draft.created_at;
     made.partition = static_cast<std::uint32_t>(partition_number(draft.partition));
-    // The next generation is listed behind the others.
+    // The next generation is listed after the others.
     if (head != nullptr) remove_head(*head);
     if (made.partition != 0) partition_members_[made.partition].push_back(draft.id);
     head = &heads_.insert(std::move(made));
@@ -78,7 +78,7 @@ void EngineCore::publish_draft(Draft& draft, Head* head) {
   ++counts_[{head->machine, head->state}];
 }
 
-/// The head's state or data is about to change, or the head to go.
+/// Removes a head from the counts before it changes or goes.
 void EngineCore::uncount(const Head& head) {
   auto& count = counts_[{head.machine, head.state}];
   PAWL_ASSERT(count > 0, "an instance is counted in its state", head.machine, head.state);
@@ -108,7 +108,7 @@ std::size_t EngineCore::partition_number(std::string_view partition) {
   return place->second;
 }
 
-/// Drops cached data, in turn, until the limit holds; it is durable and can be read again.
+/// Evicts cached data round-robin until the limit holds; it is durable and can be read again.
 void EngineCore::evict() {
   for (std::size_t steps = 0; cached_bytes_ > options_.cache_bytes && steps < 2 * heads_.slots(); ++steps) {
     eviction_hand_ = eviction_hand_ + 1 < heads_.slots() ? eviction_hand_ + 1 : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading: only ever what is durable.
+// Reading: returns durable state only.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace pawl {
 namespace {
 
-/// Where a page of a listing begins: behind the instance that was created then, with this id.
+/// The position of a page in a list: after the instance with this time of creation and id.
 struct ListPosition {
   Time created_at{};
   InstanceId id;
@@ -27,7 +27,7 @@ Result<ListPosition> parse_list_cursor(std::string_view text) {
   const auto parsed = std::from_chars(text.data(), text.data() + std::min(dot, text.size()), micros);
   const auto id =
       parse_instance_id(dot == std::string_view::npos ? std::string_view{} : text.substr(dot + 1));
-  if (parsed.ec != std::errc{} || !id) return fail(Code::cursor_invalid, "this is not a cursor of a listing");
+  if (parsed.ec != std::errc{} || !id) return fail(Code::cursor_invalid, "this is not a cursor of a list");
   return ListPosition{Time(Duration(micros)), *id};
 }
 
@@ -52,7 +52,7 @@ Instance EngineCore::to_instance(const Draft& draft) const {
           .queue = queue_of(draft.id, extras)};
 }
 
-/// The data is left out; `load_data` reads it without holding up the lane.
+/// Without evicted data: `load_data` reads that without blocking the lane.
 Instance EngineCore::to_instance(const Head& head) const {
   return {.id = head.id,
           .machine = std::string(registry_.machine_name(head.machine)),
@@ -76,7 +76,7 @@ std::optional<QueueStatus> EngineCore::queue_of(const InstanceId& id, const Extr
   return QueueStatus{extras.queue->pool, extras.queue->priority, may_work(id, extras.queue)};
 }
 
-/// The instance as an entry of the log left it. What no entry repeats is taken from the head, if it is still
+/// The instance after an entry of the log. What entries do not repeat is taken from the head, if it still is
 /// of the same generation.
 Result<Instance> EngineCore::to_instance(Entry entry) const {
   Extras extras;
@@ -134,7 +134,7 @@ Result<Instance> EngineCore::read(std::string_view machine, std::string_view key
       instance.data = *std::move(data);
       return instance;
     }
-    // The entry may be gone because the head is: then it is looked up again.
+    // If the entry is gone because the instance was forgotten or changed, look it up again.
     if (data.error().code() != Code::store_corrupt || !has_moved(instance.id, instance.seq))
       return fail(std::move(data).error());
   }
@@ -142,14 +142,14 @@ Result<Instance> EngineCore::read(std::string_view machine, std::string_view key
 
 /// Whether an instance was forgotten or changed since its head said that its newest entry is `seq`.
 bool EngineCore::has_moved(const InstanceId& id, Seq seq) const {
-  // The store forgets first and memory follows; what happens between the two is waited for.
+  // The store forgets first, then memory: waits if this happens at present.
   const std::lock_guard forgetting(forget_mutex_);
   const std::shared_lock lock(heads_mutex_);
   const auto* head = heads_.find(id);
   return head == nullptr || head->seq != seq;
 }
 
-/// Which machines a query asks for, by their numbers; none: all.
+/// The machines of a query, by number; empty: all.
 Result<std::vector<bool>> EngineCore::machines_of(const ListQuery& query) const {
   std::vector<bool> wanted;
   const auto want = [&](const std::string& name) -> Result<void> {
@@ -163,7 +163,7 @@ Result<std::vector<bool>> EngineCore::machines_of(const ListQuery& query) const 
   return wanted;
 }
 
-/// Decides by what is in memory, so that nothing is loaded only to be dropped.
+/// Filters by what is in memory, so that no data is loaded in vain.
 Result<InstancePage> EngineCore::list(const ListQuery& query) const {
   PAWL_CHECK(store_->still_owner());
   PAWL_TRY(const auto machines, machines_of(query));
@@ -215,10 +215,10 @@ Result<InstancePage> EngineCore::list(const ListQuery& query) const {
     }
     if (data.error().code() != Code::store_corrupt || !has_moved(place->id, place->seq))
       return fail(std::move(data).error());
-    // It has changed meanwhile: as it is now it belongs to the page, or does not.
+    // It has changed in the meantime: checks its new state against the query.
     const std::shared_lock lock(heads_mutex_);
     const auto* head = heads_.find(place->id);
-    // Created anew, it is listed behind the others.
+    // An instance that was created again is listed after the others.
     if (head != nullptr && head->created_at == place->created_at && wanted(*head)) {
       *place = to_instance(*head);
     } else {
@@ -260,7 +260,7 @@ Result<History> EngineCore::history(std::string_view machine, std::string_view k
   while (true) {
     PAWL_TRY(const auto instance, read(machine, key));
     PAWL_TRY(entries, store_->history(instance.id, instance.seq, before, count));
-    // There is a newest entry always, unless it was cut away or forgotten since it was looked up.
+    // There is always a newest entry, unless it was cut or forgotten after the lookup.
     if (!entries.empty() || before != 0 || !has_moved(instance.id, instance.seq)) break;
   }
   History made;
@@ -296,7 +296,7 @@ Result<Instance> EngineCore::wait_for_state(std::string_view machine, std::strin
       place = state_waiters_.emplace(id, StateWaiter{wanted, gate});
     }
     watch_ownership();
-    // Registered first, so that nothing that happens from here on is missed.
+    // Registered before reading, so that no change is missed.
     auto present = read(machine, key);
     const bool waits = present && !reached(*present) && !ended;
     if (waits) {
@@ -308,7 +308,7 @@ Result<Instance> EngineCore::wait_for_state(std::string_view machine, std::strin
     }
     if (!present || reached(*present)) return present;
     if (ended) return fail(*std::move(ended));
-    // It may have passed through the state and left it again, so it is read anew.
+    // Reads again, because the instance may have left the state already.
     if (!gate->is_open()) {
       return fail(Code::timed_out, fmt::format("{} \"{}\" is still {}", machine, key, present->state),
                   {{"state", present->state}});

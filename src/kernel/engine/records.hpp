@@ -17,26 +17,26 @@ struct TimerRecord {
   std::string name;
   std::int64_t generation = 0;  // the log time at which it was set: firing consumes exactly this one
   Time due{};
-  Time set{};  // a clock that jumps cannot make the wait longer than due - set
+  Time set{};  // limits the wait to due - set if the clock jumps
   std::string event;
   std::string payload;
   bool operator==(const TimerRecord&) const = default;
 };
 
-/// Work that is not wanted any more ends without another attempt.
+/// How work that is to end is stopped. There is no further attempt.
 enum class WorkStop : std::uint8_t {
-  when_idle,  // an attempt that runs may end by itself
-  now,        // an attempt that runs is asked to stop
+  when_idle,  // a running attempt may finish
+  now,        // a running attempt is asked to stop
 };
 
 struct WorkRecord {
-  std::int64_t number = 0;  // unique in the store, for ever: it makes calls to the outside idempotent
+  std::int64_t number = 0;  // unique in the store, forever: makes external calls idempotent
   std::string name;
   std::string payload;
-  Time asked{};               // the order of this is the order in line
-  std::uint32_t attempt = 0;  // executions begun, the present one included
+  Time asked{};               // determines the order in the queue
+  std::uint32_t attempt = 0;  // executions started, including the current one
   std::optional<Time> not_before{};
-  std::optional<Time> failed_at{};  // a clock that jumps cannot make the wait longer than not_before - this
+  std::optional<Time> failed_at{};  // limits the wait to not_before - failed_at if the clock jumps
   std::optional<WorkStop> stop{};
   bool operator==(const WorkRecord&) const = default;
 };
@@ -50,7 +50,7 @@ struct MessageRecord {
   bool operator==(const MessageRecord&) const = default;
 };
 
-/// The line in which the instance stands; its work waits until it is its turn.
+/// The queue that the instance is in; its work waits until it is admitted.
 struct QueueRecord {
   std::string pool;
   std::int32_t priority = 0;
@@ -68,7 +68,7 @@ struct Extras {
   bool operator==(const Extras&) const = default;
 };
 
-/// Every entry of an instance that has some carries them, so what is empty is not written.
+/// Written with every entry of an instance that has extras, so empty parts are left out.
 template <>
 struct Codec<Extras> {
   static void write(JsonWriter& out, const Extras& extras);

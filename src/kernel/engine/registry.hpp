@@ -16,20 +16,21 @@
 
 namespace pawl {
 
-/// Small numbers for machines and states, also for those that are stored but unknown to this program, which
-/// are shown and left untouched. Filled while opening; afterwards only read, so safe from any thread.
+/// Small numbers for machines and states, including stored ones that this program does not know: these are
+/// listed but not changed. Filled while opening; afterwards only read, so safe from any thread.
 class Registry {
  public:
-  static constexpr std::uint16_t kUnknown = 0x8000;  // numbers from here on have no definition
+  static constexpr std::uint16_t kUnknown = 0x8000;  // from this number on there is no definition
 
   explicit Registry(Machines machines);
 
-  /// The machine's number by its present or a former name. Error: `unknown_machine`, with the known names.
+  /// The machine's number by its current name or a former one. Error: `unknown_machine`, with the known
+  /// names.
   Result<std::uint16_t> find(std::string_view name) const;
-  /// The same, or nothing.
+  /// The same, but empty if there is no such machine.
   std::optional<std::uint16_t> number(std::string_view name) const;
 
-  /// The same for what a store holds: unknown names get a number too.
+  /// The numbers of stored names; unknown names get a number, too.
   std::uint16_t intern_machine(std::string_view stored_name);
   std::uint16_t intern_state(std::uint16_t machine, std::string_view stored_name);
 
@@ -47,7 +48,7 @@ class Registry {
 
   /// The permit pools that the machines bring along, with their sizes.
   const std::map<std::string, std::uint32_t>& pools_of_machines() const { return machines_.pools(); }
-  /// The permit pools in which instances may stand in line.
+  /// The permit pools whose queues instances may enter.
   const std::set<std::string, std::less<>>& pools() const { return pools_; }
   void add_pool(std::string name) { pools_.insert(std::move(name)); }
 

@@ -18,7 +18,7 @@
 
 namespace pawl {
 
-/// Names one setting of one timer.
+/// Identifies one setting of one timer.
 struct TimerKey {
   InstanceId id;
   std::string name;
@@ -26,8 +26,8 @@ struct TimerKey {
   auto operator<=>(const TimerKey&) const = default;
 };
 
-/// Timers by their deadlines on the monotonic clock. Pure; not thread-safe. One setting is added once: its
-/// generation is never used again.
+/// Timers by their deadlines on the monotonic clock. Pure; not thread-safe. Each setting is added once: its
+/// generation is never reused.
 class TimerQueue {
  public:
   void add(TimerKey key, Instant deadline) {
@@ -45,7 +45,7 @@ class TimerQueue {
   std::optional<Instant> next() const {
     return order_.empty() ? std::nullopt : std::optional((*order_.begin())->second);
   }
-  /// Removes and returns those that are due, earliest first.
+  /// Removes and returns the due timers, earliest first.
   std::vector<TimerKey> take_due(Instant now) {
     std::vector<TimerKey> due;
     while (!order_.empty() && (*order_.begin())->second <= now) {
@@ -68,7 +68,8 @@ class TimerQueue {
   };
 
   Deadlines deadlines_;
-  std::set<const Deadlines::value_type*, Earlier> order_;  // a hundred thousand may wait: each key once
+  std::set<const Deadlines::value_type*, Earlier>
+      order_;  // a hundred thousand may wait, so each key is stored once
 };
 
 }  // namespace pawl

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work: who may run, running it, what became of it. Runs on the lane, except the handlers. A piece of work
-// stands in its pool from the moment it is asked for until it is consumed or given up; that of an instance in
-// a queue waits until it is the instance's turn.
+// Work: permits, running handlers, recording results. Runs on the lane, except for the handlers. A piece of
+// work holds or waits for a permit of its pool from its request until it is consumed or given up; the work of
+// an instance in a queue waits until the instance is admitted.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,8 @@
 namespace pawl {
 namespace {
 
-constexpr std::int64_t kQueue = 0;  // in place of the number of a piece of work: the instance itself
+constexpr std::int64_t kQueue =
+    0;  // instead of the number of a piece of work: the instance's place in a queue
 
 const WorkRecord* find_work(const Head* head, std::int64_t number) {
   if (head == nullptr || !head->extras) return nullptr;
@@ -26,7 +27,7 @@ const WorkRecord* find_work(const Head* head, std::int64_t number) {
 
 }  // namespace
 
-/// The bytes of both: nobody reads it, and there may be a hundred thousand in a line.
+/// The bytes of both: compact, because a hundred thousand may wait in a queue.
 EngineCore::HolderName::HolderName(const WorkKey& key) {
   std::memcpy(bytes_.data(), key.first.bytes.data(), sizeof key.first.bytes);
   std::memcpy(bytes_.data() + sizeof key.first.bytes, &key.second, sizeof key.second);
@@ -34,8 +35,8 @@ EngineCore::HolderName::HolderName(const WorkKey& key) {
 
 EngineCore::WorkKey EngineCore::key_of(const std::string& holder) {
   WorkKey key;
-  PAWL_ASSERT(holder.size() == sizeof key.first.bytes + sizeof key.second, "a holder is a piece of work",
-              holder.size());
+  PAWL_ASSERT(holder.size() == sizeof key.first.bytes + sizeof key.second,
+              "a permit holder is a piece of work", holder.size());
   std::memcpy(key.first.bytes.data(), holder.data(), sizeof key.first.bytes);
   std::memcpy(&key.second, holder.data() + sizeof key.first.bytes, sizeof key.second);
   return key;
@@ -47,21 +48,21 @@ const Machines::Work* EngineCore::handler_of(std::uint16_t machine, std::string_
   return found == works.end() ? nullptr : &found->second;
 }
 
-/// A first attempt that may be repeated begins long before a thread is free, so that many share one commit.
-/// An attempt that is the last one, or that comes after a failure or a crash, begins when a thread is about
-/// to be free: a crash uses up the attempts of what really ran, and of few others.
+/// A first attempt that may be retried is recorded as started long before a thread is free, so that many
+/// share one commit. A last attempt, or one after a failure or a crash, is recorded only when a thread is
+/// about to be free: a crash uses up the attempts of the work that really ran, and of little else.
 PermitPool& EngineCore::pool_of(std::uint16_t machine, const WorkRecord& work) {
   const auto* handler = handler_of(machine, work.name);
   if (handler != nullptr && !handler->options.pool.empty()) {
     if (const auto pool = pools_.find(handler->options.pool); pool != pools_.end()) return pool->second;
   }
   const bool repeatable = handler != nullptr && handler->options.retry.retries > 0;
-  const auto own = pools_.find(repeatable && work.attempt == 0 ? kAhead : kThreads);
-  PAWL_ASSERT(own != pools_.end(), "there is a pool for work that names none", work.name);
+  const auto own = pools_.find(repeatable && work.attempt == 0 ? kStartedAttempts : kWorkThreads);
+  PAWL_ASSERT(own != pools_.end(), "there is a pool for work without a pool of its own", work.name);
   return own->second;
 }
 
-/// Starts, repeats or stops a piece of work whose record has changed from `older`, null where it is new.
+/// Starts, retries or stops a piece of work whose record has changed from `older`; null if it is new.
 void EngineCore::act_on_work(const InstanceId& id, std::uint16_t machine, const WorkRecord* older,
                              const WorkRecord& work) {
   const WorkKey key{id, work.number};
@@ -78,7 +79,7 @@ void EngineCore::act_on_work(const InstanceId& id, std::uint16_t machine, const 
   if (work.stop && (older == nullptr || older->stop != work.stop)) stop_work(key, machine, work);
 }
 
-/// Whether the instance stands in no line, or it is its turn.
+/// Whether the instance is in no queue, or is admitted.
 bool EngineCore::may_work(const InstanceId& id, const std::optional<QueueRecord>& queue) const {
   if (!queue) return true;
   const std::lock_guard lock(pools_mutex_);
@@ -86,16 +87,16 @@ bool EngineCore::may_work(const InstanceId& id, const std::optional<QueueRecord>
   return pool == pools_.end() || pool->second.held(HolderName({id, kQueue}).view()) != 0;
 }
 
-/// New work takes a permit now if one is free; then its first attempt is recorded with the work itself.
+/// Takes a permit for new work if one is free; then the first attempt is recorded in the same entry.
 void EngineCore::reserve_permits(Batch& batch, Draft& draft, const Change& change) {
   if (change.enters_queue) {
     const auto& queue = *draft.extras.queue;
     const WorkKey key{draft.id, kQueue};
     const std::lock_guard lock(pools_mutex_);
     const auto found = pools_.find(queue.pool);
-    PAWL_ASSERT(found != pools_.end(), "a line that is entered is that of a pool", queue.pool);
+    PAWL_ASSERT(found != pools_.end(), "a queue belongs to a pool", queue.pool);
     auto& pool = found->second;
-    // Refused where it stands there already, because it left in this same batch: it keeps its place.
+    // Refused if it left and entered the queue again in this batch: it keeps its place.
     if (pool.held(HolderName(key).view()) == 0 && pool.request(HolderName(key).view(), 1, 1, queue.priority))
       batch.reserved.push_back(key);
   }
@@ -103,13 +104,13 @@ void EngineCore::reserve_permits(Batch& batch, Draft& draft, const Change& chang
   for (const auto number : change.new_work) {
     const auto found = std::ranges::find(draft.extras.work, number, &WorkRecord::number);
     PAWL_ASSERT(found != draft.extras.work.end() && found->attempt == 0,
-                "new work is in its record and has not begun", number);
+                "new work is recorded and has not started", number);
     auto& work = *found;
     if (is_leased(draft.machine, work.name)) continue;
     const WorkKey key{draft.id, number};
     const std::lock_guard lock(pools_mutex_);
     const auto granted = pool_of(draft.machine, work).request(HolderName(key).view(), 1, 1);
-    PAWL_ASSERT(granted.has_value(), "a new piece of work is new to its pool");
+    PAWL_ASSERT(granted.has_value(), "new work is unknown to its pool");
     work.attempt = granted->empty() ? 0 : 1;
     batch.reserved.push_back(key);
   }
@@ -120,11 +121,11 @@ void EngineCore::reserve_permits(Batch& batch, Draft& draft, const Change& chang
 void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const WorkRecord& work) {
   const WorkKey key{id, work.number};
   const auto* handler = handler_of(machine, work.name);
-  PAWL_ASSERT(handler != nullptr, "an attempt begins only where there is a handler", work.name);
+  PAWL_ASSERT(handler != nullptr, "only work with a handler starts", work.name);
   PAWL_ASSERT(work.attempt > 0 && !running_.contains(key), "a piece of work runs once at a time", work.number,
               work.attempt);
   if (handler->options.lease && !claiming_.contains(key)) {
-    // Its claim has ended meanwhile.
+    // The claim has ended in the meantime: the attempt goes to the next one.
     unclaimed_.insert(key);
     return offer(key, machine, work.name);
   }
@@ -149,7 +150,7 @@ void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const W
   } else {
     auto job = [this, key, machine, work, run = &handler->run, data, timeout = handler->options.timeout,
                 instance = std::string(head.key.view())](std::stop_token stop) {
-      // Its time begins now, not when it began to wait for a thread.
+      // The timeout starts now, not when the attempt started to wait for a thread.
       if (timeout) {
         post([this, key, attempt = work.attempt, timeout = *timeout] { limit_time(key, attempt, timeout); });
       }
@@ -173,12 +174,12 @@ void EngineCore::start_work(const InstanceId& id, std::uint16_t machine, const W
   watch_ownership();
 }
 
-/// The attempt is recorded, but what it needs cannot be read at present.
+/// The attempt is recorded, but the instance cannot be read at present.
 void EngineCore::start_later(const WorkKey& key, std::uint16_t machine, std::uint32_t attempt) {
-  PAWL_ASSERT(attempt > 0, "only an attempt that is recorded is made later", key.second);
+  PAWL_ASSERT(attempt > 0, "only a recorded attempt is started later", key.second);
   watch_ownership();
   lane_->after(kPause, [this, key, machine, attempt] {
-    // Another owner may have begun it.
+    // Another owner may have started it.
     if (poisoned_) return;
     const auto* work = find_work(heads_.find(key.first), key.second);
     if (work == nullptr || work->attempt != attempt || work->not_before || running_.contains(key)) return;
@@ -188,7 +189,7 @@ void EngineCore::start_later(const WorkKey& key, std::uint16_t machine, std::uin
   });
 }
 
-/// What a handler throws becomes an error.
+/// Runs a handler; turns an exception into an error.
 Result<Reply> EngineCore::run_handler(const WorkHandler& run, const WorkContext& context,
                                       std::string_view payload) {
   try {
@@ -206,11 +207,11 @@ Result<Reply> EngineCore::run_handler(const WorkHandler& run, const WorkContext&
 void EngineCore::limit_time(const WorkKey& key, std::uint32_t attempt, Duration timeout) {
   const auto found = running_.find(key);
   if (found == running_.end() || found->second.attempt != attempt) return;
-  PAWL_ASSERT(!found->second.timeout, "the time of an attempt is limited once", key.second, attempt);
+  PAWL_ASSERT(!found->second.timeout, "an attempt has one timeout", key.second, attempt);
   found->second.timeout = lane_->after(timeout, [this, key, attempt] { work_timed_out(key, attempt); });
 }
 
-/// Asks the attempt to stop. Where it does not, it has failed all the same a little later.
+/// Asks the attempt to stop. If it does not, it counts as failed a little later.
 void EngineCore::work_timed_out(WorkKey key, std::uint32_t attempt) {
   constexpr Duration kGrace = std::chrono::seconds(5);
   const auto found = running_.find(key);
@@ -219,20 +220,19 @@ void EngineCore::work_timed_out(WorkKey key, std::uint32_t attempt) {
     return work_returned(key, heads_.find(key.first)->machine, attempt,
                          fail(Code::timed_out, fmt::format("attempt {} took too long", attempt)));
   }
-  PAWL_ASSERT(!found->second.timed_out, "the time of an attempt is over once", key.second, attempt);
+  PAWL_ASSERT(!found->second.timed_out, "an attempt times out once", key.second, attempt);
   found->second.timed_out = true;
   found->second.stop.request_stop();
   found->second.timeout = lane_->after(kGrace, [this, key, attempt] { work_overdue(key, attempt); });
 }
 
-/// The handler ignores that it was asked to stop. The instance need not wait for it, but the next attempt
-/// does: two of them never run at once. Nor does other work wait for its thread, which is replaced, unless
-/// too many hang.
+/// The handler ignores the stop request. The attempt counts as failed now, but the next one waits until it
+/// returns: two never run at once. An additional thread replaces its thread, unless too many hang.
 void EngineCore::work_overdue(WorkKey key, std::uint32_t attempt) {
   const auto found = running_.find(key);
   if (found == running_.end() || found->second.attempt != attempt) return;
   PAWL_ASSERT(found->second.timed_out && !found->second.abandoned,
-              "an attempt is given up once, and after it was asked to stop", key.second, attempt);
+              "an attempt is abandoned once, after it was asked to stop", key.second, attempt);
   found->second.timeout.reset();
   found->second.abandoned = true;
   const auto* head = heads_.find(key.first);
@@ -254,14 +254,14 @@ void EngineCore::work_overdue(WorkKey key, std::uint32_t attempt) {
 
 void EngineCore::replace_threads(std::ptrdiff_t more) {
   PAWL_ASSERT(more >= 0 || replaced_ >= static_cast<std::size_t>(-more),
-              "no more threads go than have replaced others", replaced_);
+              "only additional threads are removed", replaced_);
   replaced_ += static_cast<std::size_t>(more);
   workers_->resize(std::max<std::size_t>(options_.work_threads, 1) + replaced_);
 }
 
-/// Leaves what a handler has returned to the lane, which takes what several have returned at once.
+/// Queues a handler's result for the lane, which takes the results of several handlers at once.
 void EngineCore::hand_back(Returned returned) {
-  PAWL_ASSERT(returned.attempt > 0, "what returns had begun", returned.key.second);
+  PAWL_ASSERT(returned.attempt > 0, "only a started attempt returns", returned.key.second);
   const std::lock_guard lock(queue_mutex_);
   if (stopped_) return;
   returned_.push_back(std::move(returned));
@@ -269,7 +269,7 @@ void EngineCore::hand_back(Returned returned) {
 }
 
 void EngineCore::take_returned() {
-  PAWL_ASSERT(taken_back_.empty(), "what has returned is taken once", taken_back_.size());
+  PAWL_ASSERT(taken_back_.empty(), "results are taken once", taken_back_.size());
   {
     const std::lock_guard lock(queue_mutex_);
     taken_back_.swap(returned_);
@@ -280,7 +280,7 @@ void EngineCore::take_returned() {
   taken_back_.clear();
 }
 
-/// A handler has returned: its outcome becomes a commit, and its permit goes to the next in line.
+/// A handler has returned: commits its result and passes its permit on.
 void EngineCore::work_returned(WorkKey key, std::uint16_t machine, std::uint32_t attempt,
                                Result<Reply> result, Done done) {
   bool timed_out = false;
@@ -299,12 +299,12 @@ void EngineCore::work_returned(WorkKey key, std::uint16_t machine, std::uint32_t
   forget_permits(std::span(&key, 1));
   claim_failed(key);
   const auto* work = find_work(heads_.find(key.first), key.second);
-  PAWL_ASSERT(work == nullptr || work->attempt >= attempt, "an attempt that returns was recorded", key.second,
+  PAWL_ASSERT(work == nullptr || work->attempt >= attempt, "a returning attempt is recorded", key.second,
               attempt);
   if (work == nullptr || abandoned) {
-    // Cancelled meanwhile, or given up: what it returns is dropped.
+    // Cancelled or abandoned in the meantime: the result is dropped.
     if (work != nullptr && again) request_permit(key, machine, work->name);
-    if (done) done(fail(Code::lease_lost, "the work was cancelled or given up meanwhile"));
+    if (done) done(fail(Code::lease_lost, "the work was cancelled or given up in the meantime"));
     return;
   }
   if (result && result->error) result = fail(*result->error);
@@ -315,7 +315,7 @@ void EngineCore::work_returned(WorkKey key, std::uint16_t machine, std::uint32_t
     result = fail(std::move(failed.error));
   }
   if (result) {
-    if (!done) done = tell_settled(machine, work->name);
+    if (!done) done = settled_callback(machine, work->name);
     const bool may_be_refused = !result->sql.empty();
     enqueue(
         {.targets = {{machine, key.first, {}, FinishWork{key.second, attempt, std::move(result->event)}}},
@@ -331,8 +331,8 @@ void EngineCore::work_returned(WorkKey key, std::uint16_t machine, std::uint32_t
   attempt_failed(key, machine, *work, std::move(error), std::move(done), std::move(events));
 }
 
-/// Tells whoever waits for the ends of this kind of work.
-Done EngineCore::tell_settled(std::uint16_t machine, std::string_view name) const {
+/// A callback for `WorkOptions::settled`; empty if there is none.
+Done EngineCore::settled_callback(std::uint16_t machine, std::string_view name) const {
   const auto* handler = handler_of(machine, name);
   if (handler == nullptr || !handler->options.settled) return {};
   return [settled = &handler->options.settled](const Result<std::vector<Instance>>& outcome) {
@@ -340,7 +340,7 @@ Done EngineCore::tell_settled(std::uint16_t machine, std::string_view name) cons
   };
 }
 
-/// A handler's own rows may be refused; then its attempt has failed.
+/// If the store refuses the handler's statements, the attempt has failed.
 Done EngineCore::fail_if_refused(WorkKey key, std::uint16_t machine, std::uint32_t attempt, Done done) {
   return
       [this, key, machine, attempt, done = std::move(done)](Result<std::vector<Instance>> outcome) mutable {
@@ -354,10 +354,10 @@ Done EngineCore::fail_if_refused(WorkKey key, std::uint16_t machine, std::uint32
       };
 }
 
-/// The next attempt, or the end of the work.
+/// Records the failure: schedules the next attempt or ends the work.
 void EngineCore::attempt_failed(const WorkKey& key, std::uint16_t machine, const WorkRecord& work,
                                 Error error, Done done, FailureEvents events) {
-  PAWL_ASSERT(work.number == key.second, "the attempt that failed is one at this work", work.number);
+  PAWL_ASSERT(work.number == key.second, "the failed attempt belongs to this work", work.number);
   const auto* handler = handler_of(machine, work.name);
   if (work.stop && error.code() != Code::cancelled)
     error = Error(Code::cancelled, fmt::format("stopped while it failed: {}", error.to_string()));
@@ -373,14 +373,15 @@ void EngineCore::attempt_failed(const WorkKey& key, std::uint16_t machine, const
   } else if (handler != nullptr && handler->options.failed) {
     failed.event = handler->options.failed(failed.error).event;
   }
-  if (!done && !delay) done = tell_settled(machine, work.name);
+  if (!done && !delay) done = settled_callback(machine, work.name);
   enqueue(
       {.targets = {{machine, key.first, {}, std::move(failed)}}, .done = std::move(done), .internal = true});
 }
 
-/// The work is to end: a running attempt is asked to, unless it may go on; without one it ends now.
+/// Ends work that is to stop: asks a running attempt to stop unless it may finish; without one it ends now.
 void EngineCore::stop_work(const WorkKey& key, std::uint16_t machine, const WorkRecord& work) {
-  PAWL_ASSERT(work.stop && work.number == key.second, "only work that is to end is stopped", work.number);
+  PAWL_ASSERT(work.stop && work.number == key.second, "only work with a stop request is stopped",
+              work.number);
   const auto running = running_.find(key);
   if (running != running_.end() && !running->second.abandoned) {
     if (work.stop == WorkStop::now) running->second.stop.request_stop();
@@ -392,13 +393,13 @@ void EngineCore::stop_work(const WorkKey& key, std::uint16_t machine, const Work
   work_returned(key, machine, work.attempt, fail(std::move(stopped)));
 }
 
-/// The work is no longer wanted. What runs is asked to stop; its permit is free when it has returned.
-void EngineCore::work_gone(const WorkKey& key) {
+/// The work was cancelled. A running attempt is asked to stop; its permit is free once it has returned.
+void EngineCore::work_cancelled(const WorkKey& key) {
   withdraw_offer(key);
   claim_failed(key);
   if (const auto running = running_.find(key); running != running_.end()) {
     running->second.stop.request_stop();
-    // Nobody returns from a lease: its holder learns at its next heartbeat.
+    // A leased attempt does not return: its holder learns of the end at the next heartbeat.
     if (!running->second.lease) return;
     lane_->cancel(*running->second.lease);
     if (running->second.timeout) lane_->cancel(*running->second.timeout);
@@ -409,8 +410,8 @@ void EngineCore::work_gone(const WorkKey& key) {
 }
 
 void EngineCore::retry_later(const InstanceId& id, std::uint16_t machine, const WorkRecord& work) {
-  PAWL_ASSERT(work.not_before && work.attempt > 0, "only what has failed is tried again", work.number);
-  // A clock that was set back must not make anybody wait longer than was asked for.
+  PAWL_ASSERT(work.not_before && work.attempt > 0, "only a failed attempt is retried", work.number);
+  // A clock that was set back must not make the retry wait longer than requested.
   auto wait = std::max(*work.not_before - runtime_.now(), Duration::zero());
   if (work.failed_at) wait = std::min(wait, *work.not_before - *work.failed_at);
   lane_->after(wait, [this, key = WorkKey{id, work.number}, machine, name = work.name] {
@@ -425,13 +426,13 @@ void EngineCore::retry_later(const InstanceId& id, std::uint16_t machine, const 
 
 void EngineCore::request_permit(const WorkKey& key, std::uint16_t machine, const std::string& name) {
   if (const auto running = running_.find(key); running != running_.end()) {
-    running->second.again = true;  // the attempt before does not return
+    running->second.again = true;  // the previous attempt has not returned
     return;
   }
   if (is_leased(machine, name)) return offer(key, machine, name);
   const auto* work = find_work(heads_.find(key.first), key.second);
   if (work == nullptr) return;
-  PAWL_ASSERT(work->name == name, "a permit is for the work that is recorded", name, work->name);
+  PAWL_ASSERT(work->name == name, "a permit is for recorded work", name, work->name);
   PermitChanges changes;
   {
     const std::lock_guard lock(pools_mutex_);
@@ -450,35 +451,35 @@ void EngineCore::forget_permits(std::span<const WorkKey> keys, Pools which) {
       const HolderName holder(key);
       for (auto& [name, pool] : pools_) {
         if (!pool.knows(holder.view())) continue;
-        if (which == Pools::own && name != kThreads && name != kAhead) continue;
+        if (which == Pools::own && name != kWorkThreads && name != kStartedAttempts) continue;
         auto freed = pool.forget(holder.view()).value();
         std::ranges::move(freed, std::back_inserter(changes));
       }
     }
   }
   if (changes.empty()) return;
-  // One of them may have got the permit of another before it was forgotten itself.
+  // One of them may have been granted the permit of another before it was forgotten itself.
   const std::set<WorkKey> gone(keys.begin(), keys.end());
   std::erase_if(changes, [&](const PermitChange& change) { return gone.contains(key_of(change.holder)); });
   granted(changes);
 }
 
-/// Whoever got a permit begins its attempt; the attempt is recorded before it is made.
+/// Starts the attempts that were granted a permit. An attempt is recorded before it runs.
 void EngineCore::granted(const PermitChanges& changes) {
   for (const auto& change : changes) {
     if (change.kind != PermitChange::Kind::grant) continue;
     PAWL_ASSERT(change.permits == 1, "a piece of work gets one permit", change.permits);
     const auto key = key_of(change.holder);
     if (key.second == kQueue) {
-      // Later, because its head may be of the batch that is still open.
+      // Posted, because its head may belong to the batch that is still open.
       post([this, id = key.first] { admit(id); });
     } else {
-      begin_attempt(key);
+      start_attempt(key);
     }
   }
 }
 
-/// It is the instance's turn: its work may run.
+/// The instance has the permit of its queue: starts its work.
 void EngineCore::admit(const InstanceId& id) {
   const auto* head = heads_.find(id);
   if (head == nullptr || !head->extras || !head->extras->queue) {
@@ -486,7 +487,7 @@ void EngineCore::admit(const InstanceId& id) {
     return forget_permits(std::span(&key, 1));
   }
   PAWL_ASSERT(registry_.knows(head->machine), "only instances of known machines enter queues", head->machine);
-  if (!may_work(id, head->extras->queue)) return;  // it left meanwhile, and waits for another turn
+  if (!may_work(id, head->extras->queue)) return;  // it has left and entered the queue again
   for (const auto& work : head->extras->work) {
     const WorkKey key{id, work.number};
     const bool has_begun = [&] {
@@ -509,7 +510,7 @@ void EngineCore::leave_queue(const InstanceId& id, const QueueRecord& queue) {
   granted(changes);
 }
 
-/// Stands in the line that it stood in before the restart.
+/// Enters the queue again in which it was before the restart.
 void EngineCore::enter_queue(const InstanceId& id, const QueueRecord& queue) {
   PermitChanges changes;
   {
@@ -522,9 +523,9 @@ void EngineCore::enter_queue(const InstanceId& id, const QueueRecord& queue) {
   granted(changes);
 }
 
-void EngineCore::begin_attempt(const WorkKey& key) {
-  PAWL_ASSERT(key.second != kQueue, "a place in a line is not a piece of work");
-  // No head yet: the instance was created in the batch that is still open. It will be there by then.
+void EngineCore::start_attempt(const WorkKey& key) {
+  PAWL_ASSERT(key.second != kQueue, "a place in a queue is not a piece of work");
+  // Without a head the instance was created in the open batch; the command is decided after it.
   const auto* head = heads_.find(key.first);
   const auto* work = find_work(head, key.second);
   const auto machine = head != nullptr ? head->machine : std::uint16_t{0};
@@ -536,16 +537,16 @@ void EngineCore::begin_attempt(const WorkKey& key) {
                         BeginWork{.number = key.second, .after = work != nullptr ? work->attempt : 0}}},
            .done =
                [this, key](const Result<std::vector<Instance>>& outcome) {
-                 // When the engine closes, nobody needs the permit, and `close` answers the claim.
+                 // The engine is closing: the permit is not needed, and `close` answers the claim.
                  if (!outcome && outcome.error().code() == Code::stopped) return;
-                 // Nothing was recorded: the work has gone, or cannot begin, so its permit goes back.
-                 if (!outcome || outcome->empty()) not_begun(key);
+                 // Nothing was recorded: the work is gone or cannot start, so its permit goes back.
+                 if (!outcome || outcome->empty()) attempt_not_started(key);
                },
            .internal = true});
 }
 
-/// Gives back the permits and places that were taken in the batch by what did not outlive it: nothing tells
-/// it from what was never there by comparing the instance before and after.
+/// Gives back the permits and places in queues of work that the batch itself has both created and ended. To
+/// `act`, which compares instances before and after the batch, such work never existed.
 void EngineCore::release_unused(const Batch& batch) {
   std::vector<WorkKey> gone;
   PermitChanges changes;
@@ -569,7 +570,7 @@ void EngineCore::release_unused(const Batch& batch) {
   granted(changes);
 }
 
-void EngineCore::not_begun(const WorkKey& key) {
+void EngineCore::attempt_not_started(const WorkKey& key) {
   forget_permits(std::span(&key, 1));
   claim_failed(key);
 }
