@@ -126,21 +126,11 @@ void EngineCore::acknowledge(const InstanceId& sender, std::uint16_t machine, st
 // Waiting callers.
 
 void EngineCore::wake_readers(const Batch& batch) {
-  const std::lock_guard lock(waiters_mutex_);
-  PAWL_ASSERT(!ended_, "nothing becomes durable after the engine has ended");
-  // Skip the callers that have seen this batch already: they wait for the next.
-  const auto seen = entry_waiters_.lower_bound(durable_seq_);
-  for (auto waiter = entry_waiters_.begin(); waiter != seen; ++waiter) waiter->second->open();
-  if (state_waiters_.empty()) return;
+  auto waking = blocked_calls_.wake_for_entries_up_to(durable_seq_);
+  if (!waking.any_for_states()) return;
   for (const auto& draft : batch.drafts) {
     if (!draft.newest) continue;
-    const bool finished = registry_.finished(draft.machine, draft.state);
-    auto [waiter, end] = state_waiters_.equal_range(draft.id);
-    for (; waiter != end; ++waiter) {
-      if (finished || std::ranges::find(waiter->second.states, draft.state) != waiter->second.states.end()) {
-        waiter->second.gate->open();
-      }
-    }
+    waking.wake_for_state(draft.id, draft.state, registry_.finished(draft.machine, draft.state));
   }
 }
 
@@ -172,10 +162,7 @@ void EngineCore::wake_watchers(const Batch& batch) {
 /// Nothing becomes durable from here on: wakes every blocked caller.
 void EngineCore::end_waiting(const Error& why) {
   PAWL_ASSERT(poisoned_ || stopped_, "blocked callers are woken only when the engine ends", why.to_string());
-  const std::lock_guard lock(waiters_mutex_);
-  if (!ended_) ended_ = why;
-  for (const auto& [after, gate] : entry_waiters_) gate->open();
-  for (const auto& [id, waiter] : state_waiters_) waiter.gate->open();
+  blocked_calls_.end(why);
 }
 
 /// Answers every watcher. Pass the lane to cancel their timeouts, null if it is gone.
@@ -218,15 +205,10 @@ void EngineCore::check_ownership() {
     // The lease has run out but may still be renewed. Until then no answer is reliable, not even that nothing
     // has happened.
     end_watching(owner.error(), lane_);
-    const std::lock_guard lock(waiters_mutex_);
-    for (const auto& [after, gate] : entry_waiters_) gate->open();
-    for (const auto& [id, waiter] : state_waiters_) waiter.gate->open();
+    blocked_calls_.wake_all();
   }
-  const bool busy = [&] {
-    const std::lock_guard lock(waiters_mutex_);
-    return !watchers_.empty() || !claims_.empty() || !claiming_.empty() || !running_.empty() ||
-           !entry_waiters_.empty() || !state_waiters_.empty();
-  }();
+  const bool busy = !watchers_.empty() || !claims_.empty() || !claiming_.empty() || !running_.empty() ||
+                    !blocked_calls_.empty();
   if (busy) watch_ownership();
 }
 

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "kernel/engine/batch_index.hpp"
+#include "kernel/engine/blocked_calls.hpp"
 #include "kernel/engine/completion.hpp"
 #include "kernel/engine/counters.hpp"
 #include "kernel/engine/decide.hpp"
@@ -202,10 +203,6 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
     std::uint32_t attempt = 0;
     Result<Reply> result;
     std::vector<CompleteDone> callers;  // the first one and its repeats
-  };
-  struct StateWaiter {
-    std::vector<std::uint16_t> states;
-    std::shared_ptr<Gate> gate;
   };
   /// A callback that waits for a state, on the lane.
   struct Watcher {
@@ -438,10 +435,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   mutable std::mutex pools_mutex_;
   std::map<std::string, PermitPool, std::less<>> pools_;
 
-  std::mutex waiters_mutex_;
-  std::multimap<InstanceId, StateWaiter> state_waiters_;
-  std::multimap<Seq, std::shared_ptr<Gate>> entry_waiters_;  // by the newest entry that they have seen
-  std::optional<Error> ended_;                               // poisoned or stopped
+  BlockedCalls blocked_calls_;
 
   mutable std::mutex ephemeral_mutex_;
   std::map<std::pair<InstanceId, std::string>, Ephemeral> ephemerals_pending_;

@@ -287,29 +287,14 @@ Result<Instance> EngineCore::wait_for_state(std::string_view machine, std::strin
   const auto id = registry_.id(number, key);
   const auto deadline = timeout ? std::optional(runtime_.instant() + *timeout) : std::nullopt;
   while (true) {
-    const auto gate = std::make_shared<Gate>();
-    std::multimap<InstanceId, StateWaiter>::iterator place;
-    std::optional<Error> ended;
-    {
-      const std::lock_guard lock(waiters_mutex_);
-      ended = ended_;
-      place = state_waiters_.emplace(id, StateWaiter{wanted, gate});
-    }
+    BlockedCalls::ForState call(blocked_calls_, id, wanted);
     watch_ownership();
-    // Registered before reading, so that no change is missed.
     auto present = read(machine, key);
-    const bool waits = present && !reached(*present) && !ended;
-    if (waits) {
-      runtime_.wait(*gate, deadline ? std::optional(*deadline - runtime_.instant()) : std::nullopt);
-    }
-    {
-      const std::lock_guard lock(waiters_mutex_);
-      state_waiters_.erase(place);
-    }
     if (!present || reached(*present)) return present;
-    if (ended) return fail(*std::move(ended));
+    if (call.ended()) return fail(*call.ended());
+    runtime_.wait(call.gate(), deadline ? std::optional(*deadline - runtime_.instant()) : std::nullopt);
     // Reads again, because the instance may have left the state already.
-    if (!gate->is_open()) {
+    if (!call.gate().is_open()) {
       return fail(Code::timed_out, fmt::format("{} \"{}\" is still {}", machine, key, present->state),
                   {{"state", present->state}});
     }
@@ -354,19 +339,13 @@ Result<std::vector<LogEvent>> EngineCore::follow(Seq after, std::size_t limit) c
 }
 
 Result<void> EngineCore::wait_for_entries(Seq after, std::optional<Duration> timeout) {
-  const auto gate = std::make_shared<Gate>();
-  std::multimap<Seq, std::shared_ptr<Gate>>::iterator place;
-  {
-    const std::lock_guard lock(waiters_mutex_);
-    if (durable_seq_ > after) return {};
-    if (ended_) return fail(*ended_);
-    place = entry_waiters_.emplace(after, gate);
-  }
+  BlockedCalls::ForEntry call(blocked_calls_, after);
+  if (durable_seq_ > after) return {};
+  if (call.ended()) return fail(*call.ended());
   watch_ownership();
-  runtime_.wait(*gate, timeout);
-  const std::lock_guard lock(waiters_mutex_);
-  entry_waiters_.erase(place);
-  if (ended_ && durable_seq_ <= after) return fail(*ended_);
+  runtime_.wait(call.gate(), timeout);
+  const auto ended = blocked_calls_.ended();
+  if (ended && durable_seq_ <= after) return fail(*ended);
   return {};
 }
 
