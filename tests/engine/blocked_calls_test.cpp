@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which blocked calls wake when.
+// What wakes which blocked calls.
 #include "kernel/engine/blocked_calls.hpp"
 
 #include <gtest/gtest.h>

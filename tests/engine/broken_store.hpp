@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Stores around another one that do a single thing differently.
+/// Decorators of a store that change a single behavior.
 
 #include <functional>
 #include <memory>
@@ -16,7 +16,7 @@
 
 namespace pawl::test {
 
-/// Does what the store inside does, and is as thread-safe as that one.
+/// Forwards to the inner store; as thread-safe as that one.
 class StoreAround : public Store {
  public:
   explicit StoreAround(std::unique_ptr<Store> inside) : inside_(std::move(inside)) {}
@@ -67,8 +67,8 @@ class StoreAround : public Store {
   std::unique_ptr<Store> inside_;
 };
 
-/// The worst fault there is, to see that the tests notice it: says that a batch is durable and commits it
-/// only when the next one begins.
+/// The worst possible fault, to show that the tests detect it: acknowledges a batch and commits it only when
+/// the next one begins.
 class AcknowledgesBeforeCommit final : public StoreAround {
  public:
   using StoreAround::StoreAround;
@@ -92,13 +92,13 @@ class AcknowledgesBeforeCommit final : public StoreAround {
   bool behind_ = false;
 };
 
-/// What happens to the lease of `Leased`.
+/// The state of the lease of `Leased`.
 struct LeaseFate {
-  bool lapsed = false;  // it has run out, and may come back
+  bool lapsed = false;  // it has run out but may be renewed
   bool ended = false;   // another owner has taken over
 };
 
-/// One whose lease may run out before anybody has noticed.
+/// A store whose lease can run out at any time.
 class Leased final : public StoreAround {
  public:
   Leased(std::unique_ptr<Store> inside, const LeaseFate& fate)
@@ -116,13 +116,13 @@ class Leased final : public StoreAround {
   const LeaseFate& fate_;
 };
 
-/// When `Unreadable` cannot be read, and how it says so.
+/// When `Unreadable` fails to read, and with which error.
 struct ReadFate {
   std::optional<Code> now{};
   std::optional<Code> after_commit{};  // becomes `now` when the next batch is durable
 };
 
-/// One that cannot be read for a while.
+/// A store that cannot be read for a while.
 class Unreadable final : public StoreAround {
  public:
   Unreadable(std::unique_ptr<Store> inside, ReadFate& fate) : StoreAround(std::move(inside)), fate_(fate) {}
@@ -145,13 +145,13 @@ class Unreadable final : public StoreAround {
   ReadFate& fate_;
 };
 
-/// How often `Busy` was asked to write, and whether it refuses.
+/// Whether `Busy` refuses writes, and how many it has refused.
 struct BusyFate {
   bool busy = false;
   int asked = 0;
 };
 
-/// One that another program writes at present.
+/// A store that another program has locked for writing.
 class Busy final : public StoreAround {
  public:
   Busy(std::unique_ptr<Store> inside, BusyFate& fate) : StoreAround(std::move(inside)), fate_(fate) {}
@@ -175,7 +175,7 @@ class Busy final : public StoreAround {
   BusyFate& fate_;
 };
 
-/// Opens a store inside another one, for `Beginning::opener`.
+/// Opens a store inside the decorator `Around`, for `Beginning::opener`.
 template <class Around, class Fate>
 StoreOpener opens(Fate& fate) {
   return [&fate](Runtime& runtime, const EngineOptions& options) -> Result<std::unique_ptr<Store>> {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work that is done elsewhere: how long a claim waits, what a lapsed lease means for it, repeated
-// completions.
+// Work that is done elsewhere: timeouts of claims, lapsed leases of the store, repeated completions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +26,7 @@ class ClaimTest : public testing::Test {
                              {.lease = 30s});
     return made;
   }
-  /// What a claim was answered: the attempt, 0 for no work.
+  /// Claims and notes the attempt of the answer, 0 for no work.
   void claim(Duration wait) {
     world->claim("order", {"charge"}, wait, [this](const auto& outcome) {
       ASSERT_TRUE(outcome) << outcome.error().to_string();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clocks that jump, and requests that come too late: waits keep their length, and nothing older replaces
-// anything newer.
+// Clocks that jump and commands that come too late: waits keep their length, and obsolete commands change
+// nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ TEST_F(ClockTest, ARetryWaitsNoLongerThanItsDelayAfterTheClockWasSetBackAndThePr
   world().simulation().run_for(1s);
   world().kill();
   world().start();
-  // The clock of the next process is a day behind: the wait that it computes is not a day.
+  // The clock of the next process is a day behind; the retry must not wait that day.
   world().process().jump_clock(-24h);
   world().simulation().run_for(15s);
   EXPECT_EQ(calls_, 2);
@@ -100,7 +100,7 @@ TEST_F(ClockTest, ATimerThatFallsDueWhileItsResetIsQueuedAheadDoesNotFire) {
       world()->submit(Transaction{}.send<egg>("e", Boil{5}), [](const auto&) {});
     });
     world().simulation().run_for(5min + 1s);
-    // Of two things at the same instant either may be first; the reset then replaces the timer.
+    // Either of two events at the same instant may come first; the reset then replaces the timer.
     const auto present = world()->get<egg>("e").value();
     const bool reset = present.data.sum == 2;
     resets += reset ? 1 : 0;
@@ -116,7 +116,7 @@ TEST_F(ClockTest, AChangeOfAPartitionThatTheOpenBatchHasChangedIsTriedAgain) {
   begin();
   ASSERT_TRUE(world()->create<member>("a", {}, {.partition = "g"}));
   ASSERT_TRUE(world()->create<member>("b", {}, {.partition = "g"}));
-  // Both read a partition without a leader; what they send meets in one batch.
+  // Both read a partition without a leader and send their events in one batch.
   int rounds = 0;
   const auto outcome = world()->atomically("g", [&](Atomic& atomic) -> Result<void> {
     const bool led = atomic.get<member>("b").value().state == Role::leader;

@@ -55,7 +55,7 @@ class ClosingWorld : public testing::Test {
 
 TEST_F(ClosingWorld, ThousandsThatWaitForAPermitDoNotGetOneAfterTheOtherWhenTheEngineCloses) {
   place_orders(20'000);
-  // The work returns while its end and the next beginning have to wait.
+  // The work returns while the store accepts no commits: its end and the next start are postponed.
   fate.lapsed = true;
   release.open();
   world.simulation().run_for(100ms);
@@ -107,7 +107,7 @@ TEST_F(ClosingWorld, EveryCallbackWhoseTurnHasNotComeIsToldThatTheEngineStopped)
   ASSERT_TRUE(world->create<counter>("c"));
   std::vector<Code> codes;
   const auto note = [&](const auto& outcome) { codes.push_back(code_of(outcome)); };
-  // The engine's thread has not looked at any of them when it ends.
+  // The lane has run none of these tasks when it is destroyed.
   world->wait_for("counter", "c", {"open"}, std::nullopt, note);
   world->heartbeat({.machine = "order", .key = "o"}, note);
   world->complete({.machine = "order", .key = "o"}, no_reply(), note);
@@ -116,7 +116,7 @@ TEST_F(ClosingWorld, EveryCallbackWhoseTurnHasNotComeIsToldThatTheEngineStopped)
   EXPECT_THAT(codes, Each(Code::stopped));
 }
 
-/// Forgetting takes its time, so that closing can come between.
+/// Blocks retention until the engine closes.
 class RetainsSlowly final : public StoreAround {
  public:
   RetainsSlowly(std::unique_ptr<Store> inside, Gate& retaining, Gate& closing)

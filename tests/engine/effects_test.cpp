@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timers, work, messages and application rows: what a transition asks for besides its state.
+// Timers, work, messages and application rows: the effects of a transition.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// The outside world that work talks to.
+/// The external service that the work calls.
 struct Bank {
   std::vector<std::string> requests;  // request ids, one per call
   std::vector<std::uint32_t> attempts;
@@ -55,7 +55,7 @@ class EffectsTest : public testing::Test {
 
   World& run() { return *world; }
 
-  /// Places orders o0, o1, … and lets their work begin as far as it may.
+  /// Places the orders o0, o1, … and starts as much of their work as the permits allow.
   void place_orders(int count) {
     for (int i = 0; i < count; ++i) {
       const auto key = "o" + std::to_string(i);
@@ -277,7 +277,7 @@ TEST_F(EffectsTest, AClockSetBackDoesNotMakeATimerWaitLonger) {
   bank.hang = true;
   ASSERT_TRUE(run()->create<order>("o"));
   ASSERT_TRUE(run()->send<order>("o", Place{}));
-  // The next process computes the wait anew, before it is asked for anything.
+  // The next process computes the wait again when it opens the store.
   run().restart();
   run().process().jump_clock(-24h);
   run().simulation().run_for(31min);

@@ -250,7 +250,7 @@ TEST_F(EngineTest, ListingIsInTheOrderOfCreationPageByPage) {
   EXPECT_EQ(code_of(world->list({.cursor = "nonsense"})), Code::cursor_invalid);
 }
 
-/// The keys of a listing with their times, in its order.
+/// The keys and times of a list, in its order.
 std::vector<std::pair<std::string, Time>> listed(World& world) {
   std::vector<std::pair<std::string, Time>> all;
   for (const auto& instance : world->list({.machine = "counter"}).value().instances)
@@ -335,7 +335,7 @@ TEST_F(EngineTest, ListingTheNewestFirstHasCursorsToo) {
     for (const auto& instance : page.instances) keys.push_back(instance.key);
     query.cursor = page.next;
     if (keys.size() == 14) world.restart();
-    // What comes meanwhile is newer than the first page, and is not seen by the others.
+    // New instances belong before the first page and do not appear on later ones.
     if (keys.size() == 7) {
       ASSERT_TRUE(world->create<counter>("late"));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an error says about a request: whether it was decided.
+// Whether an error means that the request was decided.
 #include "kernel/engine/error_class.hpp"
 
 #include <gmock/gmock.h>

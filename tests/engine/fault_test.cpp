@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A disk that fails, or is full: what callers are told, what is kept, and how the engine goes on.
+// A failing or full disk: errors for callers, what is kept, and how the engine recovers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ std::uint64_t used_bytes(const sim::Disk& disk) {
   return bytes;
 }
 
-/// A write of the WAL that fails, and a sync of it that fails in either way.
+/// A failing write of the WAL, and a failing sync of it of either kind.
 class EnginePoisoned : public testing::TestWithParam<sim::DiskFault> {
  protected:
   EnginePoisoned() { EXPECT_TRUE(world->create<counter>("c")); }
@@ -106,8 +106,8 @@ INSTANTIATE_TEST_SUITE_P(Faults, EnginePoisoned,
                                                                                       : "sync_keeping";
                          });
 
-/// A short run that meets the fault somewhere, then a power cut and another opening.
-/// Returns false when the run was over before the fault struck.
+/// Does a short run with the fault, then cuts the power and opens the store again. False: the run ended
+/// before the fault occurred.
 bool survive(const sim::DiskFault& fault, Unsynced unsynced) {
   Ledger ledger;
   World world(ledger_machines, ledger_options(), {.seed = fault.nth});
@@ -131,7 +131,7 @@ bool survive(const sim::DiskFault& fault, Unsynced unsynced) {
 TEST(EngineFault, WhateverWriteOrSyncOfARunFailsNothingAcknowledgedIsLost) {
   for (const auto operation : {DiskOperation::write, DiskOperation::sync}) {
     std::size_t struck = 0;
-    // Some faults hit a file that nobody depends on; many in a row without effect mean the end of the run.
+    // Some faults hit irrelevant files; many in a row without effect mean the end of the run.
     std::size_t idle = 0;
     for (std::size_t nth = 1; idle < 40 && !testing::Test::HasFailure(); nth += 1 + nth / 8) {
       SCOPED_TRACE(testing::Message() << "operation " << static_cast<int>(operation) << " no. " << nth);
@@ -173,8 +173,8 @@ TEST(EngineFault, AFaultWhileOpeningIsReportedAndTheNextOpeningIsWhole) {
 }
 
 TEST(EngineFault, WhatAnOpeningHasShownIsDurableAlsoWhenItsFirstSyncsFailed) {
-  // The process dies between writing a commit and syncing it; the next one finds the commit and must not show
-  // it before it is durable.
+  // The process dies between writing a commit and syncing it. The next one finds the commit and must sync it
+  // before it serves it.
   for (std::size_t nth = 0; nth <= 6; ++nth) {
     SCOPED_TRACE(testing::Message() << "sync no. " << nth << " of the opening fails");
     World world(counters);

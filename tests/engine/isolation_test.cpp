@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one machine, handler or caller supplies is refused to it alone: the store and everybody else go on.
+// Invalid input of one machine, handler or caller is refused without affecting others in the batch.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,7 +60,7 @@ class IsolationTest : public testing::Test {
     EXPECT_TRUE(world->create<counter>("c"));
     EXPECT_TRUE(world->create<note>("n"));
   }
-  /// Others are committed in the same batch and are not concerned.
+  /// Sends the event among others in one batch; returns its error.
   template <class E>
   Code refused_beside_others(const E& event) {
     std::vector<Code> codes;
@@ -121,7 +121,7 @@ TEST(LargeInstances, BookkeepingFitsBehindAnEntryAtTheLimit) {
                                  {.retry = {.retries = 2, .first = 1s}});
     return machines;
   });
-  // As large as the entry that asks for the work may be.
+  // Finds the largest entry that may request work.
   std::size_t fits = 0;
   for (std::size_t step = 1 << 20; step > 0; step /= 2) {
     const auto key = "o" + std::to_string(fits + step);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lease that runs out: nobody waits for ever for an owner that is none any more, and one that comes back
-// goes on.
+// A store's lease that runs out: no call waits forever for a former owner, and an owner whose lease is
+// renewed goes on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -110,7 +110,7 @@ TEST_F(LapseTest, ALeaseThatComesBackGoesOnWithItsWorkAndItsTimers) {
   EXPECT_TRUE(world->send<counter>("c", Add{1}));
 }
 
-/// An attempt that is recorded, but whose instance could not be read when it was to begin.
+/// A recorded attempt that could not start because its instance could not be read.
 class DelayedAttemptTest : public testing::Test {
  protected:
   DelayedAttemptTest() {

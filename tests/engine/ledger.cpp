@@ -37,7 +37,7 @@ std::multiset<std::string> column(World& world, const char* text, std::vector<st
   return values;
 }
 
-/// The log by itself: its numbers, its times and the versions of each instance follow on.
+/// Checks the log itself: numbers, times and the versions of each instance are consecutive.
 void check_order(const std::vector<LogEvent>& log, bool gaps, std::vector<std::string>& problems) {
   std::int64_t seq = 0;
   Time at{};

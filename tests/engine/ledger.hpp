@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A run of many transitions of all kinds, and the audit of what is left of it: what was acknowledged must be
-/// there once, in its place, with its application rows.
+/// A run with many transitions of all kinds, and an audit of the store: every acknowledged transition must be
+/// there exactly once, in its place, with its application rows.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,20 +15,20 @@
 
 namespace pawl::test {
 
-/// Counters and orders. The charge of every seventh order fails for good, so that its timer fires.
+/// Counters and orders. The charge of every seventh order fails permanently, so its timer fires.
 Machines ledger_machines();
 EngineOptions ledger_options();
 
 class Ledger {
  public:
-  /// Creates the counters where they are absent.
+  /// Creates the missing counters.
   void begin(World& world);
 
-  /// Adds one numbered amount to each of `count` counters, and now and then places an order; all of it under
-  /// way at the same time. Returns when everything is answered. With `tolerate`, errors are no failures.
+  /// Adds one numbered amount to each of `count` counters and sometimes places an order, all concurrently.
+  /// Returns when everything is answered. With `tolerate`, errors do not fail the test.
   void burst(World& world, std::size_t count, bool tolerate = false);
 
-  /// What was acknowledged, in the order of the answers.
+  /// The acknowledged transitions, in the order of the answers.
   const std::vector<Instance>& acknowledged() const { return acknowledged_; }
   const std::vector<Error>& errors() const { return errors_; }
 
@@ -48,12 +48,12 @@ struct LedgerAudit {
   std::vector<std::string> problems;
 };
 
-/// Compares the store with the first `count` acknowledgements. After a full disk numbers of the log are left
-/// out; `gaps` allows that.
+/// Compares the store with the first `count` acknowledgements. `gaps` allows missing numbers in the log, as
+/// after a full disk.
 LedgerAudit audit_ledger(World& world, const std::vector<Instance>& acknowledged, std::size_t count,
                          bool gaps = false);
 
-/// Lets everything that is pending happen, and looks whether all of it did: exactly once.
+/// Runs until nothing is pending and checks that everything has happened exactly once.
 std::vector<std::string> settle_ledger(World& world);
 
 }  // namespace pawl::test

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// A VFS on top of another one whose syncs say that they are done and do nothing, as SQLite's
-/// `synchronous=OFF` does: to see that the power-loss tests notice it.
+/// A VFS on top of another one whose syncs succeed without effect, like SQLite's `synchronous=OFF`: shows
+/// that the power-loss tests detect it.
 
 #include <sqlite3.h>
 
@@ -10,7 +10,7 @@
 
 namespace pawl::test {
 
-/// Registered as long as it lives. One at a time.
+/// Registered during its lifetime. At most one exists at a time.
 class LyingVfs {
  public:
   explicit LyingVfs(const std::string& base) : name_(base + "-lying"), vfs_(*sqlite3_vfs_find(base.c_str())) {

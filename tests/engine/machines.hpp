@@ -77,7 +77,7 @@ inline constexpr auto order =
         .terminal(Order::shipped, Order::failed, Order::expired);
 static_assert(verified<order>);
 
-// Members of a group of which one leads.
+// Members of a group with one leader.
 enum class Role { follower, leader, gone };
 struct Promote {};
 struct Demote {};

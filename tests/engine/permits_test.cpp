@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Permits are held by what runs and by nothing else: whatever is created, cancelled or ended, and in however
-// few batches.
+// Only running work holds permits, however work is created, cancelled and ended, and in however few batches.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,7 +54,7 @@ class PermitsTest : public testing::Test {
         },
         EngineOptions{.pools = {{"one", 1}, {"line", 1}}});
   }
-  /// All in one batch, unless it says otherwise.
+  /// Sends all events in one batch.
   template <class... Events>
   void one_batch(const std::string& key, Events... events) {
     std::size_t answers = 0;

@@ -19,7 +19,7 @@ using sim::Unsynced;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// Optimised builds try every boundary, the slow ones (sanitizers) some of them.
+/// Optimized builds try every boundary, slow ones (sanitizers) some of them.
 #ifdef NDEBUG
 constexpr std::size_t kStride = 1;
 #else
@@ -27,14 +27,14 @@ constexpr std::size_t kStride = 23;
 #endif
 constexpr std::uint64_t kTransitions = 1000;
 
-/// The disk at one side of one sync, and what had been acknowledged by then.
+/// The disk before or after one sync, and the number of acknowledgements at that time.
 struct Boundary {
   std::size_t nth = 0;
   sim::DiskImage image;
   std::size_t acknowledged = 0;
 };
 
-/// Runs the ledger and hands every boundary to `visit`, soon after it was passed.
+/// Runs the ledger and calls `visit` with every boundary, soon after it was passed.
 template <class Visit>
 std::size_t at_every_boundary(const StoreOpener& opener, const Visit& visit) {
   Ledger ledger;
@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, EnginePowerLoss,
                                          Policy{"random", Unsynced::random, 3}),
                          [](const auto& policy) { return std::string(policy.param.name); });
 
-/// Runs the ledger a little on a faulty store, cuts the power, and counts what is missing.
+/// Runs the ledger briefly on a faulty store, cuts the power and counts lost acknowledgements.
 std::size_t lost_on(const StoreOpener& opener, Unsynced unsynced, std::uint64_t seed) {
   Ledger ledger;
   World world(ledger_machines, ledger_options(), {.seed = seed, .opener = opener});

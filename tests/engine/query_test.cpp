@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine beside others that use its store: slow queries of the application, and other programs that
-// write.
+// Other users of the engine's store: slow queries of the application, and other programs that write.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
@@ -13,7 +12,7 @@
 namespace pawl::test {
 namespace {
 
-/// It runs until somebody ends it.
+/// A query that runs until it is interrupted.
 Sql endless_query() {
   return {.text = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT count(*) FROM n"};
 }

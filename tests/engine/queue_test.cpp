@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instances that stand in a queue, begin with an event, are asked to stop, or have work done elsewhere.
+// Instances in queues, creation with a first event, stopping work, watchers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 namespace pawl::test {
 
-// A job of two pieces of work, in a line if it is told so.
+// A job with two pieces of work, optionally in a queue.
 enum class JobState { fresh, first, second, done, given_up };
 struct Enter {
   std::string queue;

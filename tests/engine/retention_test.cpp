@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What retention may forget: the engine alone decides, and the store keeps every head that the engine keeps.
+// What retention may forget: only the engine decides, and the store keeps every head that the engine keeps.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace pawl::test {
 namespace {
 
-// A sale that ends by telling a counter about itself.
+// A sale that sends a message to a counter when it ends.
 enum class Sale { open, sold };
 struct Sell {
   int amount = 0;
@@ -40,7 +40,7 @@ Machines sales() {
   return machines;
 }
 
-/// Has no room for entries of counters while `full` is set, so that messages to them wait.
+/// Has no space for entries of counters while `full` is set, so messages to them wait.
 class FullForCounters final : public StoreAround {
  public:
   FullForCounters(std::unique_ptr<Store> inside, const bool& full)
@@ -67,7 +67,7 @@ StoreOpener full_for_counters(const bool& full) {
   };
 }
 
-/// How often the counter "c" was told.
+/// How many messages the counter "c" has received.
 std::ptrdiff_t times_told(World& world) {
   const auto history = world->history("counter", "c").value();
   return std::ranges::count_if(history.events, [](const auto& event) { return event.event == "Add"; });
@@ -138,8 +138,7 @@ TEST(EngineRetention, ForgetsAFinishedInstanceWhoseEntriesWereCutAwayBefore) {
   EXPECT_EQ(code_of(world->get<counter>("done")), Code::unknown_instance);
 }
 
-/// Does something between the moment in which the engine takes a head from memory and the one in which the
-/// store reads its entry.
+/// Runs a hook after the engine has taken a head from memory and before the store reads its entry.
 class Interrupted final : public StoreAround {
  public:
   using Hook = std::function<void()>;
@@ -163,7 +162,7 @@ class Interrupted final : public StoreAround {
   Hook& after_forgetting_;
 };
 
-/// A counter whose data is not in memory, in a world where its reading can be interrupted.
+/// Counters whose data is not in memory, with a hook before the store reads it.
 class ReadBesideRetention : public testing::Test {
  protected:
   void SetUp() override {
@@ -174,11 +173,11 @@ class ReadBesideRetention : public testing::Test {
     ASSERT_TRUE(world_->retain());  // the log is cut: heads carry their entries
     world_.simulation().run_for(2h);
   }
-  /// The next reading of an entry finds that "done" was forgotten meanwhile.
+  /// Forgets "done" before the next entry is read.
   void forget_before_reading() {
     before_reading_ = [this] { ASSERT_TRUE(world_->retain()); };
   }
-  /// The next reading of an entry finds that "c" went on meanwhile, and that its older entry was cut away.
+  /// Changes "c" and cuts its older entry before the next entry is read.
   void go_on_before_reading() {
     before_reading_ = [this] {
       ASSERT_TRUE(world_->send<counter>("c", Add{4}));
@@ -250,7 +249,7 @@ TEST_F(ReadBesideRetention, AReaderBetweenStoreAndMemoryFindsAForgottenInstanceU
   after_forgetting_ = [&] {
     before_reading_ = [&] { reading.release(); };
     reader = std::thread([&] { found = code_of(world_->get<counter>("done")); });
-    // From here on it has taken the head from memory; the store has forgotten it, and memory has not.
+    // The reader has taken the head from memory; the store has forgotten the instance, memory has not.
     reading.acquire();
   };
   ASSERT_TRUE(world_->retain());
@@ -278,7 +277,7 @@ constexpr Duration kTenYears = std::chrono::hours(24 * 3653);
 
 bool is_truncated(World& world) { return world->history("counter", "c").value().truncated; }
 
-/// A counter that was written half an hour ago, when everything is kept for an hour.
+/// A counter that was written half an hour ago; everything is kept for an hour.
 class ClockSetAhead : public testing::Test {
  protected:
   void SetUp() override {
@@ -287,7 +286,7 @@ class ClockSetAhead : public testing::Test {
     ASSERT_TRUE(world_->send<counter>("done", Close{}));
     world_.simulation().run_for(30min);
   }
-  /// What the clock says now is in the log.
+  /// Writes the current time of the clock to the log.
   void write_and_retain() {
     ASSERT_TRUE(world_->send<counter>("c", Add{1}));
     ASSERT_TRUE(world_->retain());
@@ -354,7 +353,7 @@ TEST(RetentionClock, ShortTimesBetweenProcessesCountInFull) {
 TEST(RetentionClock, TimeThatWasCountedWronglyDoesNotMakeWhatIsWrittenLaterOld) {
   const Time then{std::chrono::hours(1000)};
   std::optional<RetentionClock::Reading> last{{then, then}};
-  // A clock that is set ahead and back again, over and over: each opening counts its share.
+  // A clock that is set ahead and back repeatedly: each opening counts its share.
   for (int i = 0; i < 10; ++i) {
     for (const auto wall : {then + kTenYears, then}) {
       RetentionClock clock({.per_opening = 30min, .settled = 1h});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A key that was forgotten and is created again: nothing of its first life is taken for the second.
+// A key that was forgotten and created again: nothing of the former instance is mistaken for the new one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

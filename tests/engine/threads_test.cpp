@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine on real threads and a real file: what the thread sanitizer looks at.
+// The engine on real threads and a real file; these tests run with the thread sanitizer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -95,7 +95,7 @@ TEST_F(EngineThreads, ASubscriberThatWaitsIsWokenOnlyForEntriesItHasNotSeen) {
   });
   auto subscription = engine->subscribe("begin").value();
   for (int round = 0; round < 500; ++round) {
-    // Polling sees a batch at the earliest, before others are woken for it.
+    // Polling sees a batch before waiting subscribers are woken for it.
     while (subscription.poll().value().empty()) std::this_thread::yield();
     ASSERT_FALSE(subscription.next().value().empty()) << "round " << round;
   }
@@ -153,7 +153,7 @@ TEST_F(EngineThreads, StoppingAnswersEverybody) {
   EXPECT_EQ(answered, 200);
 }
 
-/// Commits nothing once `failing` is set: it fails when the engine begins to close.
+/// Once `failing` is set, a commit blocks until the engine closes and then fails.
 class FailsAtClose final : public StoreAround {
  public:
   FailsAtClose(std::unique_ptr<Store> inside, std::atomic<bool>& failing)
@@ -201,7 +201,7 @@ TEST_F(EngineThreads, WhoIsAloneDoesTheWorkOnTheirOwnThread) {
   ASSERT_TRUE(engine->create<counter>("c"));
   const auto here = std::this_thread::get_id();
   bool was_here = false;
-  // The engine may be busy with something of its own at first, such as writing heads behind.
+  // The engine may be busy with background work at first.
   for (int i = 0; i < 1000 && !was_here; ++i) {
     Gate done;
     submit_inline(*engine, Transaction{}.send<counter>("c", Add{1}), [&](const auto& outcome) {

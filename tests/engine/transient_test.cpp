@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A store that cannot be read for a moment decides nothing: messages, timers and results wait for it.
+// A store that cannot be read temporarily decides nothing: messages, timers and results wait.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -102,7 +102,7 @@ TEST_P(TransientTest, AResultIsNotLostNorItsPermitKept) {
 TEST_P(TransientTest, AnAttemptWhoseInstanceCannotBeReadDoesNotCountAsFailed) {
   begin();
   ASSERT_TRUE(world()->create<order>("o"));
-  // What reads the order after that commit is the beginning of its work.
+  // The engine reads the order after that commit to start its work.
   fate_.after_commit = GetParam();
   ASSERT_TRUE(world()->send<order>("o", Place{}));
   world().simulation().run_for(10s);
@@ -125,7 +125,7 @@ TEST_P(TransientTest, AClaimOfWorkThatIsGoneBeforeItCouldBeReadIsAnswered) {
   World remote{elsewhere, {.cache_bytes = 0}, {.opener = opens<Unreadable>(fate_)}};
   ASSERT_TRUE(remote->create<order>("o"));
   ASSERT_TRUE(remote->send<order>("o", Place{}));
-  // What reads the order after that commit is the beginning of its work.
+  // The engine reads the order after that commit to start its work.
   fate_.after_commit = GetParam();
   remote->claim("order", {"charge"}, 1h, [&](const auto& outcome) { got = outcome && outcome->has_value(); });
   remote.simulation().run_for(100ms);
@@ -181,7 +181,7 @@ TEST(BusyStore, KeepsTheEnginesOwnRequestsOfAWholeBatchForLater) {
     EXPECT_NE(world->get<order>(key).value().state, Order::placed) << key;
 }
 
-/// Whether a request of the engine's own changes an order with this piece of work.
+/// Whether an internal command changes an order with this piece of work.
 bool changes(WorkRecord work, const Command& request) {
   const Registry registry([] {
     Machines machines;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// An engine on a simulated disk in a simulated process: the whole of it in one thread, in virtual time.
-/// `restart` is a crash followed by opening again.
+/// An engine on a simulated disk in a simulated process, in one thread and virtual time.
+/// `restart` crashes the process and opens the store again.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@
 
 namespace pawl::test {
 
-/// What a world begins with, besides the engine's options.
+/// The initial state of a world, besides the engine's options.
 struct Beginning {
   std::uint64_t seed = 1;
   std::function<void(sim::Disk&)> prepare{};  ///< what is done to the disk before the engine is opened
@@ -58,7 +58,7 @@ class World {
     return {};
   }
 
-  /// The process is killed; what it had written stays.
+  /// Kills the process; its writes stay.
   void kill() {
     process_->crash();
     disk_.process_kill();
