@@ -3,8 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
-#include <thread>
+#include <latch>
 
 #include "kernel/engine/open_engine.hpp"
 #include "tests/engine/broken_store.hpp"
@@ -119,22 +120,22 @@ TEST_F(ClosingWorld, EveryCallbackWhoseTurnHasNotComeIsToldThatTheEngineStopped)
 /// Blocks retention until the engine closes.
 class RetainsSlowly final : public StoreAround {
  public:
-  RetainsSlowly(std::unique_ptr<Store> inside, Gate& retaining, Gate& closing)
-      : StoreAround(std::move(inside)), retaining_(retaining), closing_(closing) {}
+  RetainsSlowly(std::unique_ptr<Store> inside, Gate& retaining)
+      : StoreAround(std::move(inside)), retaining_(retaining) {}
 
   Result<bool> retain(Seq) override {
     retaining_.open();
-    ThreadRuntime().wait(closing_);
+    closing_.wait();
     return false;  // there is more to do
   }
   void stop_queries() override {
     StoreAround::stop_queries();
-    closing_.open();
+    closing_.count_down();
   }
 
  private:
   Gate& retaining_;
-  Gate& closing_;
+  std::latch closing_{1};
 };
 
 TEST(ClosingThreads, AHandlerThatCutsTheLogDoesNotHoldUpTheEnd) {
@@ -142,7 +143,6 @@ TEST(ClosingThreads, AHandlerThatCutsTheLogDoesNotHoldUpTheEnd) {
   const std::filesystem::path directory = ::mkdtemp(pattern.data());
   ThreadRuntime runtime;
   Gate retaining;
-  Gate closing;
   std::atomic<Engine*> known = nullptr;
   std::atomic<Code> told{};
   Machines machines;
@@ -155,7 +155,7 @@ TEST(ClosingThreads, AHandlerThatCutsTheLogDoesNotHoldUpTheEnd) {
                             {.store = "sqlite:" + (directory / "engine.db").string(), .keep = 1h},
                             [&](Runtime& of, const EngineOptions& options) -> Result<std::unique_ptr<Store>> {
                               PAWL_TRY(auto store, open_store(of, options));
-                              return std::make_unique<RetainsSlowly>(std::move(store), retaining, closing);
+                              return std::make_unique<RetainsSlowly>(std::move(store), retaining);
                             })
                     .value();
   known = engine.get();

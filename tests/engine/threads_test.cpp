@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <latch>
 #include <thread>
 
 #include "kernel/engine/open_engine.hpp"
@@ -161,18 +162,17 @@ class FailsAtClose final : public StoreAround {
 
   Result<void> commit() override {
     if (!failing_) return StoreAround::commit();
-    runtime_.wait(closing_);
+    closing_.wait();
     StoreAround::discard();
     return fail(Code::store_io, "the disk failed");
   }
   void stop_queries() override {
     StoreAround::stop_queries();
-    closing_.open();
+    closing_.count_down();
   }
 
  private:
-  ThreadRuntime runtime_;
-  Gate closing_;
+  std::latch closing_{1};
   std::atomic<bool>& failing_;
 };
 
