@@ -8,7 +8,7 @@ import type { Pool } from '../types';
 import { Card, Empty, Heading, Refusal, Skeleton, useAction } from '../ui';
 
 // The engine's own permit pools, which limit work that names no other. Runs cannot queue there, and their size is fixed.
-export const ownPools = ['workers', 'begun'];
+export const ownPools = ['work_threads', 'started_attempts'];
 
 export function PoolCard({ pool, onChanged, children }: { pool: Pool; onChanged(): void; children?: ComponentChildren }) {
   const [size, setSize] = useState('');
