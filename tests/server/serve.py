@@ -216,7 +216,7 @@ class ServeTest(unittest.TestCase):
                 for file in data.iterdir():
                     self.assertEqual(file.stat().st_mode & 0o077, 0, file)
                 server.signal(signal.SIGTERM)
-                self.assertNotIn("may look into", server.end()[1])
+                self.assertNotIn("can read the server's data directory", server.end()[1])
         finally:
             os.umask(before)
 
@@ -225,7 +225,7 @@ class ServeTest(unittest.TestCase):
         data.mkdir()
         data.chmod(0o755)
         with Server(self.place) as server:
-            self.assertIn("pawl-data", server.log_line("may look into"))
+            self.assertIn("pawl-data", server.log_line("can read the server's data directory"))
 
     def test_a_service_manager_is_told(self):
         path = pathlib.Path(self.place) / "notify"
@@ -287,7 +287,7 @@ class ServeTest(unittest.TestCase):
             with Server(self.place, "tls: {certificate: certificate.pem, key: key.pem}\n") as server:
                 server.signal(signal.SIGTERM)
                 code, logged = server.end()
-                self.assertEqual((code, "may read its private key" in logged), (0, warned), logged)
+                self.assertEqual((code, "can read the private key" in logged), (0, warned), logged)
 
     def tls_call(self, port):
         """Calls over TLS, trusting only the certificate that lies there now."""
