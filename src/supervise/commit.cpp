@@ -71,7 +71,8 @@ void SupervisorCore::take(Node& node, const Instance& instance) {
     ++stats_.observations_written;
   }
   if (node.data->desired_version != desired_before) derive(node);
-  if (node.state == before) return;
+  // A failed action is seen by the parent, too.
+  if (node.state == before) return update_parent_view(node);
   node.entered = runtime_.instant();
   node.again.reset();
   ++node.moves;
