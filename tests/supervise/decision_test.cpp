@@ -498,5 +498,40 @@ TEST(PlanOfAChild, UpdatesItsSpecificationWithTheVariablesOfTheParent) {
   EXPECT_EQ(plan.update->spec.variables.user.at("SITE").text, "\"north\"");
 }
 
+TEST(StateMapping, ExactNamesGoBeforeTheDefaultAndCaseIsIgnored) {
+  Family family;
+  auto mapped = [&](State parent, std::map<std::string, std::string> mapping) {
+    WorkerData data = *family.child.data;
+    data.state_mapping = std::move(mapping);
+    family.child.data = std::make_shared<const WorkerData>(data);
+    family.parent.state = parent;
+    return supervise::mapped_intent(family.parent, family.child);
+  };
+  EXPECT_EQ(mapped(kUp, {{"*", "park"}, {"up", "run"}}), Intent::run);
+  EXPECT_EQ(mapped(kRising, {{"*", "park"}, {"up", "run"}}), Intent::park);
+  EXPECT_EQ(mapped(kDown, {{"Down", "down"}}), Intent::park) << "a stopped state of the child";
+  EXPECT_EQ(mapped(kUp, {{"Down", "down"}}), std::nullopt) << "nothing was mapped before";
+}
+
+TEST(StateMapping, ATransitionalStateIsNoTarget) {
+  EXPECT_EQ(supervise::mapping_target(*lift_type(), "Rising").error().code(), Code::spec_invalid);
+}
+
+TEST(Breakers, OpenAfterThreeExceptionsAndPauseLongerEachTime) {
+  const Situation situation;
+  supervise::Breaker breaker;
+  const Error error(Code::worker_threw, "broken");
+  auto pause = [&](Duration after) {
+    const auto now = kNow + after;
+    return supervise::record_exception(breaker, "lift", error, situation.options, now) - now;
+  };
+  EXPECT_EQ(pause(0s), situation.options.tick);
+  EXPECT_EQ(pause(1s), situation.options.tick);
+  EXPECT_EQ(pause(2s), 10s);
+  EXPECT_EQ(pause(12s), 20s);
+  EXPECT_EQ(pause(10min), situation.options.tick) << "the others are too long ago";
+  EXPECT_EQ(breaker.opened, 0U);
+}
+
 }  // namespace
 }  // namespace pawl::test
