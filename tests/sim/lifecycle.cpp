@@ -265,8 +265,8 @@ class LifecycleWorld : public World {
     if (std::exchange(looked_at_, seen) == seen) return;
 
     Carried carried;
-    for (const auto& instance : engine_->list({.machine = "task", .limit = 10'000}).value().instances)
-      carried.add(instance);
+    const auto page = engine_->list({.machine = "task", .limit = 10'000}).value();
+    for (const auto& instance : page.instances) carried.add(instance);
     std::size_t granted = 0;
     std::size_t known = 0;
     for (const auto& pool : pools) {
