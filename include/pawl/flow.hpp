@@ -299,7 +299,7 @@ class FlowBuilder {
  private:
   void add(FlowDefinition::StepDefinition step) {
     if (!step.finalizer && !definition_.steps.empty() && definition_.steps.back().finalizer)
-      problem("step \"" + step.name + "\" follows finally(); finalizers come last");
+      problem("step \"" + step.name + "\" follows finally(); those come last");
     definition_.steps.push_back(std::move(step));
   }
   void problem(std::string text) {

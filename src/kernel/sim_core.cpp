@@ -206,7 +206,7 @@ bool Core::run_inline(SimLane& lane, Task& task) {
 
 void Core::run_job(SimJob& job) {
   const bool begins = !job.thread;
-  note("{} job {} {}", job.workers.label_, job.number, begins ? "begins" : "continues");
+  note("{} job {} {}", job.workers.label_, job.number, begins ? "begins" : "goes on");
   if (begins) begin(job);
   if (const auto error = resume(job)) std::rethrow_exception(error);
 }

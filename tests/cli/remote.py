@@ -158,7 +158,7 @@ class ServerTest(Case):
         self.assertEqual(resized.stdout, "demo_couriers has 4 permits until the server restarts\n")
         self.assertEqual({pool["name"] for pool in self.server.json("pools")["pools"]},
                          {"started_attempts", "work_threads", "demo_couriers", "demo_dock"})
-        self.assertRegex(self.server.pawl("pools").stdout, r"(?m)^POOL +SIZE +GRANTED +WAITING\nworkers +8 ")
+        self.assertRegex(self.server.pawl("pools").stdout, r"(?m)^POOL +SIZE +GRANTED +WAITING\nwork_threads +8 ")
         self.assertTrue(self.server.pawl("diagram", "demo_order").stdout.startswith("stateDiagram-v2\n"))
         self.assertIn("digraph", self.server.pawl("diagram", "demo_order", "--format", "dot").stdout)
         self.assertEqual(self.server.json("diagram", "demo_order")["name"], "demo_order")

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@ using namespace std::chrono_literals;
 struct Order {
   std::string item;
   int cents = 0;
+  std::optional<Json> more{};  // of any shape
 };
 struct Receipt {
   std::vector<std::string> did;

@@ -410,7 +410,7 @@ class SwiftTest(ImagesCase):
         first = self.json("process", url, "--image-id", "shared", "--no-wait")
         second = self.json("process", url, "--image-id", "shared", "--no-wait")
         self.assertEqual((first["attached"], second["attached"]), (False, True))
-        self.assertEqual(first["run"], second["run"])
+        self.assertEqual(first["run_ulid"], second["run_ulid"])
         answer, problem = self.call("POST", "/v1/images", {"url": "s3://bucket/none.tar", "image_id": "shared"})
         self.assertEqual((answer.status, problem["code"]), (409, "volume_exists"), problem)
         answer, problem = self.call("POST", "/v1/images", {"url": url, "snapshot_name": "other"})

@@ -155,7 +155,7 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(sorted(system["name"] for system in again.call("GET", "/v1/systems")[1]["systems"]), systems)
         self.assertEqual(again.call("GET", "/v1/instances/demo_order/mine"), order)
         self.assertEqual(again.call("GET", DELIVERIES + "/mine"), (200, run))
-        self.assertEqual(again.call("GET", f"/v1/runs/{run['run']}"), (200, run))
+        self.assertEqual(again.call("GET", f"/v1/runs/{run['ulid']}"), (200, run))
         self.assertEqual(again.call("GET", "/v1/instances/demo_delivery/mine/history"), history)
         self.assertEqual(again.call("POST", DELIVERIES, {**body, "id": "next"})[0], 201)
 
