@@ -27,7 +27,7 @@ class Gallery final : public pawl::System {
 
   void add_flows(pawl::Flows& flows) override {
     flows.add(pawl::flow<Picture, Thumbnails>("thumbnails")
-                  .remote("render", {.lease = 1s})  // whoever is silent for longer has lost it
+                  .remote("render", {.lease = 1s})  // a worker that is silent for longer loses it
                   .to("publish",
                       [](pawl::Step&, const Picture&, Thumbnails& thumbnails) {
                         thumbnails.published = true;

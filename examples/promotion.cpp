@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two replicas want to be primary at the same moment; one does, whoever is first.
+// Two replicas want to be primary at the same moment; the first one succeeds.
 #include <atomic>
 #include <iostream>
 #include <latch>

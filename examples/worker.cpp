@@ -29,7 +29,7 @@ struct Service : pawl::Worker<ServiceObserved, ServiceDesired, ServiceTools> {
   struct TryingToStop : pawl::phase::Stopping {};
   using States = pawl::States<Stopped, TryingToStart, Running, TryingToStop>;
 
-  // 2. Actions are empty, too, and idempotent: whoever is interrupted by a crash is run again.
+  // 2. Actions are empty, too, and idempotent: one that a crash interrupts is run again.
   struct Start {
     static pawl::Result<void> run(Tools& tools, const Desired& desired, const pawl::ActionContext&) {
       tools.process = {.running = true, .port = desired.port};
@@ -59,7 +59,7 @@ struct Service : pawl::Worker<ServiceObserved, ServiceDesired, ServiceTools> {
     if (!now.observed.running) return pawl::Go<Stopped>{"the process has ended"};
     return pawl::Do<Stop>{"the process still runs"};
   }
-  // 4. Asked instead, in every state, when the worker is to stop: nobody has to remember to look.
+  // 4. Called instead, in every state, when the worker is to stop: no state has to check for it.
   template <class State>
   static pawl::Next<pawl::Go<TryingToStop>> stop(State, const Snapshot&) {
     return pawl::Go<TryingToStop>{"it is not wanted"};

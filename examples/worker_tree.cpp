@@ -33,7 +33,7 @@ struct Pump : pawl::Worker<PumpObserved, PumpDesired, PumpTools> {
 
   struct Connect {
     static pawl::Result<void> run(Tools& tools, const Desired& desired, const pawl::ActionContext&) {
-      if (!tools.plant.plugged) return pawl::fail(pawl::Code::connection_failed, "nobody answers");
+      if (!tools.plant.plugged) return pawl::fail(pawl::Code::connection_failed, "no answer");
       tools.plant.connections[tools.path] = desired.address;
       return {};
     }
@@ -151,7 +151,7 @@ int main() {
   supervisor.apply({.children = {station}}).value();
   become("north", "Active");
 
-  plant.plugged = false;  // somebody pulls a plug
+  plant.plugged = false;  // a plug is pulled
   plant.connections.erase("north/pump-2");
   become("north", "Limping");
   plant.plugged = true;

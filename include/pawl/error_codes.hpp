@@ -62,7 +62,7 @@
   X(4007, subscriber_lagged, "The subscriber was too slow and was disconnected with its cursor.")            \
   X(4008, internal, "A broken invariant was found; please report it.")                                       \
   X(4009, work_threw, "The handler of a piece of work threw an exception.")                                  \
-  X(4010, lease_lost, "The lease on a piece of work has ended; somebody else may do it now.")                \
+  X(4010, lease_lost, "The lease on a piece of work has ended; another worker may do it now.")               \
   X(5001, template_invalid, "A template holds an expression that cannot be read.")                           \
   X(5002, variable_missing, "A template names a variable that is not there.")                                \
   X(5003, spec_invalid, "The specification of a worker is not allowed.")                                     \

@@ -7,7 +7,7 @@
 ///         .method = pawl::http::Method::get,
 ///         .path = "/v1/hello/{name}",
 ///         .id = "hello",
-///         .summary = "Greet somebody",
+///         .summary = "Greet a person",
 ///         .response = R"({"type":"object","properties":{"text":{"type":"string"}}})",
 ///         .run = [](const pawl::http::Request& request) -> pawl::Result<pawl::http::Response> {
 ///           return pawl::http::json(pawl::encode(Greeting{"Hello, " + request.parameter("name")}));

@@ -9,7 +9,7 @@ namespace pawl::images {
 namespace {
 
 /// What becomes of one snapshot; empty where there was nothing to do. One that is gone or broken stays as it
-/// is: whoever processes or activates its image makes it anew, and the collection knows it.
+/// is: processing or activating its image makes it again, and the collection knows it.
 Result<std::string> reactivate_one(Step& step, Backend& pool, const SnapshotRow& row) {
   PAWL_TRY(const auto found, pool.find(row.volume));
   if (found && found->active) {

@@ -218,7 +218,7 @@ struct PoolBody {
   std::int64_t extend = 0;  ///< bytes
 };
 
-/// Makes the pool where there is none, and extends it where that is asked for.
+/// Makes the pool if absent, and extends it if requested.
 Result<http::Response> set_up_pool(const ImagesView& view, const http::Request& request) {
   PAWL_TRY(const auto body, read_body<PoolBody>(request, {"extend"}));
   const bool was_detached = view.services.pool_state() == PoolState::detached;

@@ -27,7 +27,7 @@ struct WorkersOptions {
 std::vector<Setting> worker_settings(WorkersOptions& options);
 
 /// The program that holds a process: the one that is set, or the one that belongs to this command; empty
-/// where there is none.
+/// if there is none.
 std::string find_shim(const std::string& set);
 
 }  // namespace pawl::workers

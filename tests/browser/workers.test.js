@@ -38,7 +38,7 @@ test('the worker that fails recovers, and what happened to it is shown', async (
   await item('flaky').click();
   await page.getByRole('heading', { name: 'flaky', exact: true }).waitFor();
   await item('flaky').getByText('Connected', { exact: true }).waitFor();
-  await page.getByText(/failure 3 of 3, as it was told/).first().waitFor();
+  await page.getByText(/failure 3 of 3, as configured/).first().waitFor();
   const history = page.getByRole('row').filter({ hasText: 'Moved' });
   await history.filter({ hasText: 'Connected' }).filter({ hasText: 'it is connected' }).first().waitFor();
 });

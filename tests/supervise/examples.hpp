@@ -68,7 +68,7 @@ struct Link : Worker<LinkObserved, LinkDesired, LinkTools> {
                                           .cap = std::chrono::milliseconds(100),
                                           .jitter = Jitter::none};
     static Result<void> run(LinkTools& tools, const LinkDesired& desired, const ActionContext& context) {
-      if (desired.should_panic) throw std::runtime_error("panicked as it was told to");
+      if (desired.should_panic) throw std::runtime_error("panicked as configured to");
       if (desired.delay_seconds > 0) {
         Gate stopped;
         const std::stop_callback listens(context.stop, [&stopped] { stopped.open(); });

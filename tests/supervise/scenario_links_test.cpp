@@ -72,7 +72,7 @@ TEST(Scenario, Panic) {
   ExampleWorld world;
   world.apply({example("panics", "child", R"({"should_panic": true})"), example("calm", "child")});
   world.kit.advance(10s);
-  EXPECT_NE(world.show("panics").problem.find("panicked as it was told to"), std::string::npos);
+  EXPECT_NE(world.show("panics").problem.find("panicked as configured to"), std::string::npos);
   EXPECT_FALSE(world.has_moved("panics", "Connected"));
   EXPECT_EQ(world.kit.state("calm"), "Connected");
   EXPECT_GE(world.show("panics").failures, 3U);
@@ -81,7 +81,7 @@ TEST(Scenario, Panic) {
   for (const auto& line : failed) {
     EXPECT_EQ(line.fields.at("worker"), "panics");
     EXPECT_EQ(line.fields.at("action"), "Connect");
-    EXPECT_TRUE(line.fields.at("error").contains("panicked as it was told to"));
+    EXPECT_TRUE(line.fields.at("error").contains("panicked as configured to"));
   }
   world.apply({example("panics", "child"), example("calm", "child")});
   EXPECT_TRUE(world.kit.wait_for("panics", "Connected", 10s));

@@ -94,7 +94,7 @@ class Checked {
     if (!listing) return layout_unreadable(errno, path);
     while (true) {
       errno = 0;
-      // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else reads this stream
+      // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread reads this stream
       const auto* found = ::readdir(listing.get());
       if (found == nullptr) break;
       const std::string_view component(found->d_name);

@@ -73,7 +73,7 @@ std::optional<std::uint16_t> kernel_acl_tag(int tag) {
   }
 }
 
-/// A list of the entry as the kernel takes it, empty where there is none. Nothing where it cannot be kept: it
+/// A list of the entry in the kernel's form; empty if there is none, nullopt if it cannot be kept: it
 /// has users or groups by name, which have no meaning here.
 std::optional<std::string> kernel_acl(archive_entry* entry, int list) {
   constexpr std::uint32_t kNobody = UINT32_MAX;

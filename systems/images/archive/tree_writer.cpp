@@ -45,7 +45,7 @@ Result<void> TreeWriter::prepare() const {
   }
   const std::unique_ptr<DIR, CloseDirectory> listing(::fdopendir(::fcntl(opened.get(), F_DUPFD_CLOEXEC, 0)));
   if (!listing) return write_failed(errno, "listing the directory to unpack into,", "");
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else reads this stream
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread reads this stream
   while (const auto* found = ::readdir(listing.get())) {
     const std::string_view name_found(found->d_name);
     if (name_found == "." || name_found == ".." || name_found == "lost+found") continue;

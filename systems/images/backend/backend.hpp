@@ -82,7 +82,7 @@ class Backend {
 
   virtual std::string_view name() const = 0;
 
-  /// Makes the pool where there is none, and takes it up again after a restart of the machine. Never removes
+  /// Makes the pool if absent, and reactivates it after a restart of the machine. Never removes
   /// or formats what is there.
   virtual Result<void> attach() = 0;
   /// Deactivates everything and gives back what keeps devices busy; volumes stay. Error: `volume_busy` where
@@ -97,7 +97,7 @@ class Backend {
   /// Where its files are, to write. Error: `volume_missing`.
   virtual Result<std::string> mount(const Volume& volume) = 0;
   /// Makes what was written durable, unmounts and deactivates. Errors: `volume_missing`, `volume_busy` where
-  /// somebody uses it, `pool_full` or `volume_failed` if not everything could be written. The volume is
+  /// it is in use, `pool_full` or `volume_failed` if not everything could be written. The volume is
   /// incomplete then, and every repeat says so until it is made anew.
   virtual Result<void> unmount(const Volume& volume) = 0;
   /// `copy` is at least as large as `origin`. Errors: `volume_busy` while the origin is mounted,

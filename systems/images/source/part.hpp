@@ -40,7 +40,7 @@ struct PartTag {
 /// Used by one thread at a time; another fetch to the same path, also of another process, is refused.
 class Part {
  public:
-  /// Takes up what was kept for this object, if anything. Errors: `source_failed` while somebody else fetches
+  /// Takes up what was kept for this object, if anything. Errors: `source_failed` while another run fetches
   /// to the same path, `disk_full`, `store_io`.
   static Result<Part> open(std::string path, std::string_view object);
 

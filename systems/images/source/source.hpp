@@ -61,7 +61,7 @@ class Source {
   /// Fetches into `path`, which is there only when everything is, durable. Until then the bytes are in
   /// `path` + ".part", with the object's tag in `path` + ".part.tag". More errors: `too_large`, `disk_full`,
   /// `source_changed` if the object became another one meanwhile: what was kept is gone after these, and
-  /// after `source_missing`, and the next call begins anew. `source_failed` also while somebody else fetches
+  /// after `source_missing`, and the next call begins anew. `source_failed` also while another run fetches
   /// to the same path, `store_io` if the file cannot be written.
   virtual Result<Fetched> fetch(const ObjectName& name, const std::string& path,
                                 const FetchOptions& options) = 0;

@@ -30,7 +30,7 @@ struct YamlLimits {
 };
 
 /// The line of a member is that of its key. Error: `config_invalid`, with the fields `line` and `column`
-/// (from 1) and `key` (the path of the value, empty where there is none), and in the message what would be
+/// (from 1) and `key` (the path of the value, empty if there is none), and in the message what would be
 /// right.
 Result<ConfigDocument> read_yaml(std::string_view text);
 

@@ -31,7 +31,7 @@ Result<void> Failing::Connect::run(FailingTools& tools, const FailingDesired& de
   tools.observations = 0;
   const auto remaining = desired.max_failures - tools.seen.failures;
   return fail(Code::unreachable,
-              fmt::format("failure {} of {}, as it was told", tools.seen.failures, desired.max_failures),
+              fmt::format("failure {} of {}, as configured", tools.seen.failures, desired.max_failures),
               {{"attempt", std::to_string(tools.seen.failures)}, {"remaining", std::to_string(remaining)}});
 }
 

@@ -24,7 +24,7 @@ constexpr int kRefusedTopic = 0x80;
 constexpr const char* kTrusted = "/etc/ssl/certs";
 constexpr int kTurnMilliseconds = 1000;  // the library counts keepalives in seconds
 
-/// Once per program. It is never undone: somebody else in the program may use the library.
+/// Once per program. It is never undone: other code of the program may use the library.
 void use_library() {
   static const int done = mosquitto_lib_init();
   PAWL_ASSERT(done == MOSQ_ERR_SUCCESS, "libmosquitto is ready", done);

@@ -80,8 +80,8 @@ class MqttSession {
   std::condition_variable_any changed_;
   State state_;
   /// Threads belong to the runtime. This one is the exception: the library has to be asked all the time, also
-  /// when nobody looks, otherwise keepalives and messages are late and the broker drops the client; there is
-  /// no descriptor to hand to the runtime before the library has connected. It ends with the session.
+  /// if this is not called, otherwise keepalives and messages are late and the broker drops the client; there
+  /// is no descriptor to hand to the runtime before the library has connected. It ends with the session.
   std::jthread thread_;
 };
 

@@ -8,7 +8,7 @@ namespace pawl::workers {
 Result<void> Panic::Connect::run(PanicTools& tools, const PanicDesired& desired,
                                  const ActionContext& context) {
   if (context.stop.stop_requested()) return fail(Code::cancelled, "stopped before it connected");
-  if (desired.should_panic) throw std::runtime_error("it panics, as it was told");
+  if (desired.should_panic) throw std::runtime_error("it panics, as configured");
   tools.connected = true;
   return {};
 }

@@ -15,9 +15,9 @@ namespace pawl::workers {
 
 bool wait_really(Duration time, const std::stop_token& stop) {
   std::mutex mutex;
-  std::condition_variable_any nobody_calls;
+  std::condition_variable_any never_notified;
   std::unique_lock lock(mutex);
-  nobody_calls.wait_for(lock, stop, time, [] { return false; });
+  never_notified.wait_for(lock, stop, time, [] { return false; });
   return !stop.stop_requested();
 }
 
