@@ -24,9 +24,8 @@ namespace pawl {
 
 namespace detail {
 
-inline std::unexpected<Error> dropped() {
-  return fail(Code::stopped, "the engine stopped before the outcome was known");
-}
+/// The error `stopped` of a callback that is destroyed without an outcome.
+std::unexpected<Error> dropped();
 
 }  // namespace detail
 
