@@ -12,7 +12,8 @@ Volume volume_of(const ActivateResponse& response) {
   return {.id = response.snapshot_id,
           .name = response.snapshot_name,
           .bytes = static_cast<std::uint64_t>(response.device_size),
-          .marker = response.marker};
+          .marker = response.marker,
+          .pool = response.pool_name};
 }
 
 Result<std::string> name_of(const ActivateRequest& request) {
@@ -55,15 +56,16 @@ Outcome try_check_snapshot(ImageServices& services, Step& step, const ActivateRe
                            ActivateResponse& response, ErrorClass& error_class) {
   const auto name = name_of(request);
   if (!name) return abort_or_retry(name.error());
-  if (const auto named = services.check_pool_name(request.pool_name); !named)
-    return abort_or_retry(named.error());
+  if (const auto named = services.named_pool(request.pool_name); !named) return abort_or_retry(named.error());
   if (const auto kept = check_not_removed(step, request.image_id); !kept) return kept.error();
   const auto origin = origin_of(step, request);
   if (!origin) return abort_or_retry(origin.error());
-  error_class = ErrorClass::storage;
-  PAWL_TRY(auto* pool, services.pool());
-  error_class = ErrorClass::other;
   const auto query = query_of(step);
+  const auto chosen = services.pool_for(query, request.image_id, request.pool_name);
+  if (!chosen) return refuse_pool(chosen.error());
+  error_class = ErrorClass::storage;
+  PAWL_TRY(auto* pool, services.pool(*chosen));
+  error_class = ErrorClass::other;
   PAWL_TRY(const auto row, find_snapshot_of(query, request.image_id, *name));
   if (!row) {
     PAWL_TRY(const auto other, find_snapshot(query, *name));
@@ -72,7 +74,10 @@ Outcome try_check_snapshot(ImageServices& services, Step& step, const ActivateRe
                                         *name, other->image_id));
     }
   }
-  response = {.image_id = request.image_id, .snapshot_name = *name, .origin_id = origin->volume.id};
+  response = {.image_id = request.image_id,
+              .snapshot_name = *name,
+              .origin_id = origin->volume.id,
+              .pool_name = *chosen};
   response.device_size = static_cast<std::int64_t>(origin->volume.bytes);
   if (row && row->origin_id == origin->volume.id) {
     error_class = ErrorClass::storage;
@@ -115,7 +120,7 @@ Outcome create_snapshot(ImageServices& services, Step& step, const ActivateReque
                         ActivateResponse& response) {
   const auto origin = origin_of(step, request);
   if (!origin) return abort_or_retry(origin.error());
-  PAWL_TRY(auto* pool, services.pool());
+  PAWL_TRY(auto* pool, services.pool(response.pool_name));
   const auto volume = volume_of(response);
   PAWL_TRY(const auto found, pool->find(volume));
   if (!is_sound(found, volume)) {
@@ -138,7 +143,7 @@ Outcome remove_snapshot(ImageServices& services, Step& step, const ActivateReque
   // One that is registered was there before this run.
   PAWL_TRY(const auto row, find_snapshot_of(query_of(step), request.image_id, response.snapshot_name));
   if (row && row->volume.id == response.snapshot_id) return Outcome::done();
-  PAWL_TRY(auto* pool, services.pool());
+  PAWL_TRY(auto* pool, services.pool(response.pool_name));
   const auto volume = volume_of(response);
   PAWL_CHECK(remove_volume(*pool, volume));
   step.sql(forget_volume(volume.id));

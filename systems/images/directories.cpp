@@ -19,7 +19,7 @@ constexpr int kMostLinks = 40;  // the kernel gives up there
 /// Goes from the root to a directory, one name after the other, as the kernel does.
 class SafePath {
  public:
-  explicit SafePath(std::string path) : path_(std::move(path)) {}
+  SafePath(std::string path, std::string_view setting) : path_(std::move(path)), setting_(setting) {}
 
   Result<void> make() {
     std::error_code failure;
@@ -106,9 +106,9 @@ class SafePath {
 
   std::unexpected<Error> unsafe(const std::string& path, std::string_view why) const {
     return fail(Code::config_invalid,
-                fmt::format("images.directory: another user could replace what is in {}: {} {}, or choose "
+                fmt::format("{}: another user could replace what is in {}: {} {}, or choose "
                             "another directory",
-                            path_, path, why));
+                            setting_, path_, path, why));
   }
   std::unexpected<Error> failed(std::string_view doing, const std::string& path, int number) const {
     return fail(Code::volume_failed, fmt::format("{} {} for the directory {}: {}", doing, path, path_,
@@ -116,6 +116,7 @@ class SafePath {
   }
 
   std::string path_;
+  std::string_view setting_;
   std::vector<std::string> left_;  ///< the next one last
   std::string at_;                 ///< without links; empty is the root
   int links_ = 0;
@@ -123,6 +124,8 @@ class SafePath {
 
 }  // namespace
 
-Result<void> make_safe_directory(const std::string& path) { return SafePath(path).make(); }
+Result<void> make_safe_directory(const std::string& path, std::string_view setting) {
+  return SafePath(path, setting).make();
+}
 
 }  // namespace pawl::images

@@ -96,6 +96,11 @@ Outcome abort_or_retry(const Error& error) {
   }
 }
 
+Outcome refuse_pool(const Error& error) {
+  if (error.code() == Code::volume_exists) return Outcome::abort(error.to_string());
+  return abort_or_retry(error);
+}
+
 void add_image_flows(Flows& flows, ImageServices& services) {
   flows.add(download_flow(services))
       .add(unpack_flow(services))

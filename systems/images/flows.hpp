@@ -70,6 +70,7 @@ struct UnpackResponse {
   std::int64_t file_count = 0;
   bool unpacked = false;
   std::vector<std::string> notes{};
+  std::string pool_name{};  ///< empty: the default one
 };
 
 struct ActivateRequest {
@@ -89,6 +90,7 @@ struct ActivateResponse {
   std::string marker;
   bool active = false;
   bool activated = false;
+  std::string pool_name{};  ///< empty: the default one
 };
 
 struct ProcessRequest {
@@ -112,8 +114,12 @@ struct ProcessResponse {
   std::vector<std::string> notes{};  ///< attributes that could not be kept, and unusual layout
 };
 
-/// Activates again what a restart of the machine has deactivated.
-struct ReactivateRequest {};
+/// Activates again what a restart of the machine has deactivated in one pool.
+struct ReactivateRequest {
+  std::string pool_name{};  ///< empty: the default one
+};
+/// The id of such a run: one for each pool, so that a pool that fails keeps none of the others back.
+inline std::string reactivation_id(const std::string& pool) { return pool.empty() ? "all" : "pool-" + pool; }
 
 struct DeactivateRequest {
   std::string image_id;
@@ -179,5 +185,8 @@ Outcome limit_retries(ImageServices& services, const Step& step, ErrorClass erro
 
 /// Aborts on errors that another attempt cannot change; otherwise the step is retried.
 Outcome abort_or_retry(const Error& error);
+
+/// The same for the choice of a pool: that another one has the image stays so until it is removed.
+Outcome refuse_pool(const Error& error);
 
 }  // namespace pawl::images

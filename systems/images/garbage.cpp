@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "images/names.hpp"
@@ -17,7 +18,7 @@ namespace {
 /// Everything that exists, and the rows that refer to it. A volume is in the tables before it is in
 /// the pool, and is marked as made in the commit that says what it is.
 struct Inventory {
-  std::map<std::uint32_t, FoundVolume> pool;
+  std::map<std::string, std::map<std::uint32_t, FoundVolume>> pools;  // those that are looked at
   std::vector<VolumeRow> volumes;
   std::vector<UnpackedRow> unpacked;
   std::vector<SnapshotRow> snapshots;
@@ -25,7 +26,7 @@ struct Inventory {
   std::vector<std::string> files;
 };
 
-Result<Inventory> read_inventory(ImageServices& services, Backend& pool, const Query& query) {
+Result<Inventory> read_inventory(ImageServices& services, const AttachedPools& pools, const Query& query) {
   Inventory inventory;
   std::error_code failure;
   for (const auto& entry : std::filesystem::directory_iterator(services.archives(), failure)) {
@@ -35,8 +36,20 @@ Result<Inventory> read_inventory(ImageServices& services, Backend& pool, const Q
     return fail(Code::store_io, fmt::format("{} cannot be read: {}", services.archives(), failure.message()));
   }
   std::ranges::sort(inventory.files);
-  PAWL_TRY(auto found, pool.list());
-  for (auto& volume : found) inventory.pool.emplace(volume.id, std::move(volume));
+  std::optional<Error> trouble;
+  for (const auto& [name, pool] : pools) {
+    auto found = pool->list();
+    // One that fails keeps none of the others back.
+    if (!found) {
+      services.log().warn("pool was not looked at for garbage",
+                          {{"pool", services.pool_title(name)}, {"error", found.error().to_string()}});
+      trouble = found.error();
+      continue;
+    }
+    auto& volumes = inventory.pools[name];
+    for (auto& volume : *found) volumes.emplace(volume.id, std::move(volume));
+  }
+  if (inventory.pools.empty() && trouble) return fail(*trouble);
   PAWL_TRY(inventory.volumes, list_volumes(query));
   PAWL_TRY(inventory.unpacked, list_unpacked(query));
   PAWL_TRY(inventory.snapshots, list_snapshots(query));
@@ -61,9 +74,16 @@ class Busy {
   std::map<std::string, bool> checksums_;
 };
 
-bool is_in(const std::map<std::uint32_t, FoundVolume>& pool, const Volume& volume) {
+/// What a pool that is looked at has under the number of the volume; nullptr if nothing.
+const FoundVolume* find_in(const Inventory& inventory, const Volume& volume) {
+  const auto& pool = inventory.pools.at(volume.pool);
   const auto found = pool.find(volume.id);
-  return found != pool.end() && is_volume(found->second, volume);
+  return found == pool.end() ? nullptr : &found->second;
+}
+
+bool is_in(const Inventory& inventory, const Volume& volume) {
+  const auto* found = find_in(inventory, volume);
+  return found != nullptr && is_volume(*found, volume);
 }
 
 /// What the tables say that an image or a snapshot has.
@@ -80,9 +100,9 @@ std::vector<VolumeRow> referenced_volumes(const Inventory& inventory) {
 }
 
 /// Whether the pool has exactly this one, by what is written in it.
-bool is_surely_in(const std::map<std::uint32_t, FoundVolume>& pool, const Volume& volume) {
-  const auto found = pool.find(volume.id);
-  return found != pool.end() && found->second.marker == volume.marker;
+bool is_surely_in(const Inventory& inventory, const Volume& volume) {
+  const auto* found = find_in(inventory, volume);
+  return found != nullptr && found->marker == volume.marker;
 }
 
 GarbageKind kind_of_loss(VolumeKind kind) {
@@ -93,17 +113,20 @@ Result<void> check_volumes(const Inventory& inventory, Busy& busy, std::vector<G
   const auto references = referenced_volumes(inventory);
   std::set<std::uint32_t> referenced;
   for (const auto& row : references) referenced.insert(row.volume.id);
-  std::set<std::uint32_t> known;
+  // Another pool may have something else under the same number.
+  std::set<std::pair<std::string, std::uint32_t>> known;
   for (const auto& row : inventory.volumes) {
-    known.insert(row.volume.id);
+    known.emplace(row.volume.pool, row.volume.id);
+    if (!inventory.pools.contains(row.volume.pool)) continue;
     if (row.state == VolumeState::faulty) continue;
     PAWL_TRY(const bool is_busy, busy(row.image_id));
     if (is_busy) continue;
-    Garbage found{.volume = row.volume.id, .image_id = row.image_id, .name = row.volume.name};
+    Garbage found{
+        .volume = row.volume.id, .image_id = row.image_id, .name = row.volume.name, .pool = row.volume.pool};
     if (!referenced.contains(row.volume.id)) {
       found.kind = row.state == VolumeState::intended ? GarbageKind::abandoned_volume
                                                       : GarbageKind::unreferenced_volume;
-    } else if (!is_in(inventory.pool, row.volume)) {
+    } else if (!is_in(inventory, row.volume)) {
       found.kind = kind_of_loss(row.kind);
     } else {
       continue;
@@ -112,17 +135,20 @@ Result<void> check_volumes(const Inventory& inventory, Busy& busy, std::vector<G
   }
   // A row may have been removed by hand, so what it named is not known under its number any more.
   for (const auto& row : references) {
-    if (known.contains(row.volume.id)) continue;
-    const bool there = is_surely_in(inventory.pool, row.volume);
-    if (there) known.insert(row.volume.id);
+    if (known.contains({row.volume.pool, row.volume.id})) continue;
+    if (!inventory.pools.contains(row.volume.pool)) continue;
+    const bool there = is_surely_in(inventory, row.volume);
+    if (there) known.emplace(row.volume.pool, row.volume.id);
     PAWL_TRY(const bool is_busy, busy(row.image_id));
     if (is_busy) continue;
     garbage.push_back({there ? GarbageKind::unlisted_volume : kind_of_loss(row.kind), row.volume.id,
-                       row.image_id, row.volume.name});
+                       row.image_id, row.volume.name, row.volume.pool});
   }
-  for (const auto& [id, volume] : inventory.pool) {
-    if (known.contains(id)) continue;
-    garbage.push_back({GarbageKind::unknown_volume, id, {}, volume.name});
+  for (const auto& [name, pool] : inventory.pools) {
+    for (const auto& [id, volume] : pool) {
+      if (known.contains({name, id})) continue;
+      garbage.push_back({GarbageKind::unknown_volume, id, {}, volume.name, name});
+    }
   }
   return {};
 }
@@ -252,18 +278,30 @@ Result<std::string> remove_garbage(ImageServices& services, Step& step, const Ga
     case GarbageKind::unreferenced_volume:
       break;
   }
-  PAWL_TRY(auto* pool, services.pool());
+  PAWL_TRY(auto* pool, services.pool(found.pool));
   PAWL_CHECK(pool->remove(found.volume));
   if (found.kind != GarbageKind::unknown_volume) step.sql(forget_volume(found.volume));
   return fmt::format("removed volume {} {}", found.volume, found.name);
 }
 
+/// Attaches those that can be. One that cannot be keeps none of the others back. Error: that of the default
+/// one if none can be.
+Result<AttachedPools> pools_to_collect(ImageServices& services, ActionReport& report) {
+  for (const auto& name : services.pools()) {
+    const auto pool = services.pool(name);
+    if (pool) continue;
+    report.actions.push_back(
+        fmt::format("left the pool {}: {}", services.pool_title(name), pool.error().to_string()));
+  }
+  return attached_pools(services);
+}
+
 Outcome collect(ImageServices& services, Step& step, const CollectRequest&, ActionReport& report) {
   const auto get = [&](std::string_view flow, std::string_view id) { return step.get(flow, id); };
-  PAWL_TRY(auto* pool, services.pool());
-  PAWL_TRY(const auto garbage, find_garbage(services, *pool, query_of(step),
-                                            [&](std::string_view id) { return is_worked_on(id, get); }));
   report.actions.clear();
+  PAWL_TRY(const auto pools, pools_to_collect(services, report));
+  PAWL_TRY(const auto garbage, find_garbage(services, pools, query_of(step),
+                                            [&](std::string_view id) { return is_worked_on(id, get); }));
   std::size_t done = 0;
   for (const auto& found : garbage) {
     if (step.stop().stop_requested()) return Error(Code::cancelled, "stopped before everything was removed");
@@ -276,9 +314,9 @@ Outcome collect(ImageServices& services, Step& step, const CollectRequest&, Acti
   return Outcome::done();
 }
 
-Result<std::vector<Garbage>> find_garbage_once(ImageServices& services, Backend& pool, const Query& query,
-                                               const IsBusy& is_busy) {
-  PAWL_TRY(const auto inventory, read_inventory(services, pool, query));
+Result<std::vector<Garbage>> find_garbage_once(ImageServices& services, const AttachedPools& pools,
+                                               const Query& query, const IsBusy& is_busy) {
+  PAWL_TRY(const auto inventory, read_inventory(services, pools, query));
   Busy busy(is_busy);
   std::vector<Garbage> garbage;
   PAWL_CHECK(check_volumes(inventory, busy, garbage));
@@ -289,13 +327,22 @@ Result<std::vector<Garbage>> find_garbage_once(ImageServices& services, Backend&
 
 }  // namespace
 
-Result<std::vector<Garbage>> find_garbage(ImageServices& services, Backend& pool, const Query& query,
-                                          const IsBusy& is_busy) {
-  PAWL_TRY(auto garbage, find_garbage_once(services, pool, query, is_busy));
+Result<AttachedPools> attached_pools(const ImageServices& services) {
+  AttachedPools pools;
+  for (const auto& name : services.pools()) {
+    if (const auto pool = services.attached_pool(name)) pools.emplace(name, *pool);
+  }
+  if (pools.empty()) PAWL_CHECK(services.attached_pool());
+  return pools;
+}
+
+Result<std::vector<Garbage>> find_garbage(ImageServices& services, const AttachedPools& pools,
+                                          const Query& query, const IsBusy& is_busy) {
+  PAWL_TRY(auto garbage, find_garbage_once(services, pools, query, is_busy));
   if (garbage.empty()) return garbage;
   // A run may have committed and ended between the moment at which its rows were read and the one at which it
   // was asked for. What it left is as it should be by now.
-  PAWL_TRY(const auto again, find_garbage_once(services, pool, query, is_busy));
+  PAWL_TRY(const auto again, find_garbage_once(services, pools, query, is_busy));
   std::erase_if(garbage,
                 [&](const Garbage& found) { return std::ranges::find(again, found) == again.end(); });
   return garbage;

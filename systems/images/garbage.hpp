@@ -4,11 +4,12 @@
 /// Finds what is only in the tables or only in the pool, also volumes that are not
 /// active, and removes it in a flow. A row that can be restored is restored instead.
 ///
-///     PAWL_TRY(const auto findings, find_garbage(services, pool, query, is_busy));
+///     PAWL_TRY(const auto findings, find_garbage(services, pools, query, is_busy));
 ///     flows.start("collect-image-garbage", "{}", {.id = "all"});
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,16 +35,24 @@ struct Garbage {
   std::uint32_t volume = 0;
   std::string image_id{};
   std::string name{};  ///< of the volume, or the path of the file
+  std::string pool{};  ///< of the volume; empty: the default one
   bool operator==(const Garbage&) const = default;
 };
 
 /// Whether a run works on this image.
 using IsBusy = std::function<Result<bool>(std::string_view image_id)>;
 
+/// By their names.
+using AttachedPools = std::map<std::string, Backend*>;
+/// Those that are attached now. Error: that of the default one if none is.
+Result<AttachedPools> attached_pools(const ImageServices& services);
+
+/// A pool that is not among `pools` is not looked at: nothing in it, and no row of it, is garbage.
+///
 /// What belongs to an image that a run works on is never garbage. Runs go on meanwhile and end, so only what
 /// is found by two passes, one after the other, is reported.
-Result<std::vector<Garbage>> find_garbage(ImageServices& services, Backend& pool, const Query& query,
-                                          const IsBusy& is_busy);
+Result<std::vector<Garbage>> find_garbage(ImageServices& services, const AttachedPools& pools,
+                                          const Query& query, const IsBusy& is_busy);
 
 struct CollectRequest {};
 Flow<CollectRequest, ActionReport> collect_flow(ImageServices& services);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 #include <sys/stat.h>
@@ -46,13 +47,23 @@ bool is_file(std::string_view key) { return key.starts_with(kFileScheme); }
 ImageServices::ImageServices(ImagesOptions options) : options_(std::move(options)) {
   if (options_.backend.root.empty()) options_.backend.root = options_.directory + "/pool";
   options_.backend.log = options_.log;
+  pools_[""].options = options_.backend;
+  for (const auto& further : options_.pools) {
+    auto& pool = pools_[further.name].options;
+    pool.kind = further.kind;
+    pool.root = further.root;
+    pool.pool = further.name;
+    pool.pool_bytes = options_.backend.pool_bytes;
+    pool.busy_timeout = options_.backend.busy_timeout;
+    pool.log = options_.log;
+  }
 }
 
 ImageServices::ImageServices(ImagesOptions options, std::unique_ptr<Source> objects,
                              std::unique_ptr<Backend> backend)
     : ImageServices(std::move(options)) {
   objects_ = std::move(objects);
-  backend_ = std::move(backend);
+  pools_[""].backend = std::move(backend);
 }
 
 Result<void> ImageServices::open() {
@@ -62,8 +73,9 @@ Result<void> ImageServices::open() {
     PAWL_TRY(objects_, open_s3(options_.s3));
   }
   PAWL_TRY(files_, open_files(options_.file_directories));
-  if (!backend_) {
-    PAWL_TRY(backend_, open_backend(options_.backend));
+  for (auto& [name, pool] : pools_) {
+    if (pool.backend) continue;
+    PAWL_TRY(pool.backend, open_backend(pool.options));
   }
   PAWL_CHECK(make_safe_directory(archives()));
   return make_safe_directory(options_.backend.root);
@@ -87,71 +99,138 @@ Result<ObjectName> ImageServices::object(std::string_view bucket, std::string_vi
 
 namespace {
 
-std::unexpected<Error> refuse_pool(PoolState state) {
-  const auto* why =
-      state == PoolState::detaching ? "the pool is being detached"
-      : state == PoolState::detached
-          ? "the pool was detached; `pawl images setup-pool` attaches it again"
-          : "the pool is not attached yet; the first image or `pawl images setup-pool` attaches it";
-  return fail(Code::backend_unavailable, why);
+std::unexpected<Error> refuse_pool(PoolState state, const std::string& name) {
+  const auto option = name.empty() ? std::string() : " --pool-name " + name;
+  if (state == PoolState::detaching) return fail(Code::backend_unavailable, "the pool is being detached");
+  if (state == PoolState::detached) {
+    return fail(Code::backend_unavailable,
+                fmt::format("the pool was detached; `pawl images setup-pool{}` attaches it again", option));
+  }
+  return fail(Code::backend_unavailable,
+              fmt::format("the pool is not attached yet; the first image or `pawl images setup-pool{}` "
+                          "attaches it",
+                          option));
+}
+
+std::unexpected<Error> refuse_unconfigured(const std::string& name) {
+  return fail(Code::backend_unavailable,
+              fmt::format("the pool \"{}\" is not configured any more; add it to images.pools", name));
+}
+
+/// Others must not be able to change what lies in a further pool. The default one is looked at when the
+/// server starts; one of these hurts only those who need it.
+Result<void> make_further_directory(const std::string& root) {
+  const auto made = make_safe_directory(root, "images.pools");
+  if (made) return {};
+  return fail(Code::backend_unavailable, made.error().message());
 }
 
 }  // namespace
 
-Result<Backend*> ImageServices::pool() {
+Result<const ImageServices::Pool*> ImageServices::known_pool(const std::string& name) const {
+  const auto found = pools_.find(name);
+  if (found == pools_.end()) return refuse_unconfigured(name);
+  return &found->second;
+}
+
+Result<ImageServices::Pool*> ImageServices::known_pool(const std::string& name) {
+  const auto found = pools_.find(name);
+  if (found == pools_.end()) return refuse_unconfigured(name);
+  return &found->second;
+}
+
+std::vector<std::string> ImageServices::pools() const {
+  std::vector<std::string> names;
+  names.reserve(pools_.size());
+  for (const auto& [name, pool] : pools_) names.push_back(name);
+  return names;
+}
+
+std::string ImageServices::pool_title(const std::string& pool) const {
+  return pool.empty() ? options_.backend.pool : pool;
+}
+
+const BackendOptions& ImageServices::pool_options(const std::string& pool) const {
+  return pools_.at(pool).options;
+}
+
+Result<Backend*> ImageServices::pool(const std::string& name) {
+  PAWL_TRY(auto* pool, known_pool(name));
   {
     const std::lock_guard lock(mutex_);
-    if (pool_state_ == PoolState::attached) return backend_.get();
-    if (pool_state_ == PoolState::detaching || pool_state_ == PoolState::detached)
-      return refuse_pool(pool_state_);
+    if (pool->state == PoolState::attached) return pool->backend.get();
+    if (pool->state == PoolState::detaching || pool->state == PoolState::detached)
+      return refuse_pool(pool->state, name);
   }
-  return attach_pool();
+  return attach_pool(name);
 }
 
-Result<Backend*> ImageServices::attached_pool() const {
+Result<Backend*> ImageServices::attached_pool(const std::string& name) const {
+  PAWL_TRY(const auto* pool, known_pool(name));
   const std::lock_guard lock(mutex_);
-  if (pool_state_ == PoolState::attached) return backend_.get();
-  if (pool_state_ == PoolState::attach_failed && attach_error_) return fail(*attach_error_);
-  return refuse_pool(pool_state_);
+  if (pool->state == PoolState::attached) return pool->backend.get();
+  if (pool->state == PoolState::attach_failed && pool->attach_error) return fail(*pool->attach_error);
+  return refuse_pool(pool->state, name);
 }
 
-PoolState ImageServices::pool_state() const {
+PoolState ImageServices::pool_state(const std::string& name) const {
+  const auto pool = known_pool(name);
   const std::lock_guard lock(mutex_);
-  return pool_state_;
+  return pool ? (*pool)->state : PoolState::not_attached;
 }
 
-Result<Backend*> ImageServices::attach_pool() {
-  const std::lock_guard changing(changing_pool_);
-  const auto attached = backend_->attach();
+Result<Backend*> ImageServices::attach_pool(const std::string& name) {
+  PAWL_TRY(auto* pool, known_pool(name));
+  const std::lock_guard changing(pool->changing);
+  auto attached = name.empty() ? Result<void>() : make_further_directory(pool->options.root);
+  if (attached) attached = pool->backend->attach();
   const std::lock_guard lock(mutex_);
   if (attached) {
-    pool_state_ = PoolState::attached;
-    return backend_.get();
+    pool->state = PoolState::attached;
+    return pool->backend.get();
   }
   // A pool that is in use stays so.
-  if (pool_state_ == PoolState::not_attached) pool_state_ = PoolState::attach_failed;
-  attach_error_ = attached.error();
+  if (pool->state == PoolState::not_attached) pool->state = PoolState::attach_failed;
+  pool->attach_error = attached.error();
   return fail(attached.error());
 }
 
-Result<void> ImageServices::detach_pool(const std::function<Result<void>()>& check_unused) {
-  const std::lock_guard changing(changing_pool_);
-  const auto set_state = [this](PoolState state) {
+Result<void> ImageServices::detach_pool(const std::string& name,
+                                        const std::function<Result<void>()>& check_unused) {
+  PAWL_TRY(auto* pool, known_pool(name));
+  const std::lock_guard changing(pool->changing);
+  const auto set_state = [&](PoolState state) {
     const std::lock_guard lock(mutex_);
-    return std::exchange(pool_state_, state);
+    return std::exchange(pool->state, state);
   };
-  if (pool_state() == PoolState::detached) return {};
+  if (pool_state(name) == PoolState::detached) return {};
   const auto before = set_state(PoolState::detaching);
   auto detached = check_unused();
-  if (detached) detached = backend_->detach();
+  if (detached) detached = pool->backend->detach();
   set_state(detached ? PoolState::detached : before);
   return detached;
 }
 
-Result<void> ImageServices::check_pool_name(std::string_view pool_name) const {
-  if (pool_name.empty() || pool_name == options_.backend.pool) return {};
-  return fail(Code::invalid_argument, fmt::format("there is no pool \"{}\"; images are unpacked into \"{}\"",
-                                                  pool_name, options_.backend.pool));
+Result<std::string> ImageServices::named_pool(std::string_view pool_name) const {
+  if (pool_name.empty() || pool_name == options_.backend.pool) return std::string();
+  if (const auto found = pools_.find(std::string(pool_name)); found != pools_.end()) return found->first;
+  std::vector<std::string> titles;
+  for (const auto& name : pools()) titles.push_back(pool_title(name));
+  return fail(Code::invalid_argument,
+              fmt::format("there is no pool \"{}\"; known: {}", pool_name, fmt::join(titles, ", ")));
+}
+
+Result<std::string> ImageServices::pool_for(const Query& query, std::string_view image_id,
+                                            std::string_view pool_name) const {
+  PAWL_TRY(auto wanted, named_pool(pool_name));
+  PAWL_TRY(auto place, find_pool_of(query, image_id));
+  if (!place) return wanted;
+  if (pool_name.empty() || *place == wanted) return *std::move(place);
+  return fail(
+      Code::volume_exists,
+      fmt::format("image \"{}\" is in the pool \"{}\"; `pawl images rm {}` removes it, then it can go "
+                  "into another one",
+                  image_id, pool_title(*place), image_id));
 }
 
 std::string ImageServices::archives() const { return options_.directory + "/archives"; }

@@ -29,12 +29,21 @@
 
 namespace pawl::images {
 
+/// A pool in addition to the default one.
+struct FurtherPool {
+  std::string name;
+  BackendKind kind = BackendKind::dir;
+  std::string root;
+  bool operator==(const FurtherPool&) const = default;
+};
+
 struct ImagesOptions {
   std::string directory;  ///< holds the archives, and the pool where `backend.root` is empty
   std::string bucket{};   ///< where a request names none
   S3Options s3{};
   std::vector<std::string> file_directories{};  ///< below which file:// sources are allowed
-  BackendOptions backend{};
+  BackendOptions backend{};                     ///< of the default pool, whose name is `backend.pool`
+  std::vector<FurtherPool> pools{};
   std::uint64_t volume_bytes = std::uint64_t{10} << 30;
   std::uint64_t image_bytes = std::uint64_t{10} << 30;  ///< the largest archive
   ArchiveLimits limits{};
@@ -93,22 +102,33 @@ class ImageServices {
   /// The bucket and the key as the source takes them. Error: `invalid_argument`.
   Result<ObjectName> object(std::string_view bucket, std::string_view key) const;
   Source& source(const ObjectName& name) const { return name.bucket.empty() ? *files_ : *objects_; }
-  Backend& backend() const { return *backend_; }
+  // A pool is named as rows have it: empty is the default one. Errors of what takes a name:
+  // `backend_unavailable` if it is not configured (any more).
+
+  /// The configured pools, the default one first.
+  std::vector<std::string> pools() const;
+  /// The name that people give it.
+  std::string pool_title(const std::string& pool) const;
+  const BackendOptions& pool_options(const std::string& pool) const;
   /// The back end with its pool attached, which it attaches if need be.
-  Result<Backend*> pool();
+  Result<Backend*> pool(const std::string& name = {});
   /// The same for readers, which change nothing. Error: `backend_unavailable` if the pool is not attached,
   /// with the reason.
-  Result<Backend*> attached_pool() const;
-  PoolState pool_state() const;
+  Result<Backend*> attached_pool(const std::string& name = {}) const;
+  PoolState pool_state(const std::string& name = {}) const;
   /// Attaches the pool, also if it is attached already: its devices may be gone since.
-  Result<Backend*> attach_pool();
+  Result<Backend*> attach_pool(const std::string& name = {});
   /// Gives the pool's devices back, after which `pool` fails until `attach_pool` or the next start.
   /// `check_unused` is called when `pool` fails already, so that no new run uses the pool meanwhile; if it
   /// fails, the pool stays as it was. Errors: those of `check_unused`; `volume_busy` if something is mounted;
   /// those of `Backend::detach`.
-  Result<void> detach_pool(const std::function<Result<void>()>& check_unused);
-  /// `pool_name` is empty or that of the configured pool. Error: `invalid_argument`.
-  Result<void> check_pool_name(std::string_view pool_name) const;
+  Result<void> detach_pool(const std::string& name, const std::function<Result<void>()>& check_unused);
+  /// The pool that a request means by its title; empty is the default one. Error: `invalid_argument`.
+  Result<std::string> named_pool(std::string_view pool_name) const;
+  /// The pool for an image: the one that has it already, else the one that is meant. Errors: those of
+  /// `named_pool`; `volume_exists` if another one has it.
+  Result<std::string> pool_for(const Query& query, std::string_view image_id,
+                               std::string_view pool_name) const;
 
   std::string archive_of(std::string_view image_id) const;
   std::string archives() const;
@@ -140,11 +160,17 @@ class ImageServices {
   ImagesOptions options_;
   std::unique_ptr<Source> objects_;
   std::unique_ptr<Source> files_;
-  std::unique_ptr<Backend> backend_;
-  std::mutex changing_pool_;  ///< one attaches or detaches at a time; taken before `mutex_`
+  struct Pool {
+    BackendOptions options{};
+    std::unique_ptr<Backend> backend{};
+    std::mutex changing{};  ///< one attaches or detaches at a time; taken before `mutex_`
+    PoolState state = PoolState::not_attached;
+    std::optional<Error> attach_error{};  ///< if attaching failed
+  };
+  Result<Pool*> known_pool(const std::string& name);
+  Result<const Pool*> known_pool(const std::string& name) const;
+  std::map<std::string, Pool> pools_;  ///< by their names; which there are does not change
   mutable std::mutex mutex_;
-  PoolState pool_state_ = PoolState::not_attached;
-  std::optional<Error> attach_error_{};  ///< if attaching failed
   std::uint32_t last_id_ = 0;
   std::set<std::string> overdue_;
   std::map<std::string, std::map<ErrorClass, std::uint32_t>> errors_;  // by run

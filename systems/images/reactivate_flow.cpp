@@ -29,13 +29,14 @@ Result<std::string> reactivate_one(Step& step, Backend& pool, const SnapshotRow&
   return fmt::format("activated {} at {}", row.volume.name, path);
 }
 
-Outcome reactivate(ImageServices& services, Step& step, const ReactivateRequest&, ActionReport& report) {
-  PAWL_TRY(auto* pool, services.pool());
+Outcome reactivate(ImageServices& services, Step& step, const ReactivateRequest& request,
+                   ActionReport& report) {
+  PAWL_TRY(auto* pool, services.pool(request.pool_name));
   PAWL_TRY(const auto rows, list_snapshots(query_of(step)));
   report.actions.clear();
   std::optional<Error> trouble;
   for (const auto& row : rows) {
-    if (!row.active) continue;
+    if (!row.active || row.volume.pool != request.pool_name) continue;
     if (step.stop().stop_requested())
       return Error(Code::cancelled, "stopped before all were activated again");
     // A snapshot that is being deactivated or removed is left alone.

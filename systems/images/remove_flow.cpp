@@ -56,8 +56,8 @@ Outcome deactivate(ImageServices& services, Step& step, const DeactivateRequest&
   if (const auto idle = check_not_made(step, request.image_id); !idle) return idle.error();
   const auto rows = chosen_snapshots(step, request);
   if (!rows) return abort_or_retry(rows.error());
-  PAWL_TRY(auto* pool, services.pool());
   for (const auto& row : *rows) {
+    PAWL_TRY(auto* pool, services.pool(row.volume.pool));
     if (const auto done = pool->deactivate(row.volume);
         !done && done.error().code() != Code::volume_missing) {
       return done.error();
@@ -73,10 +73,10 @@ Outcome remove_volumes(ImageServices& services, Step& step, const RemoveRequest&
                        ActionReport& report) {
   if (const auto checked = check_image_id(request.image_id); !checked) return abort_or_retry(checked.error());
   if (const auto idle = check_not_made(step, request.image_id); !idle) return idle.error();
-  PAWL_TRY(auto* pool, services.pool());
   PAWL_TRY(const auto rows, all_volumes(step, request.image_id));
   for (const auto& row : rows) {
     if (row.state == VolumeState::faulty) continue;
+    PAWL_TRY(auto* pool, services.pool(row.volume.pool));
     PAWL_TRY(const bool removed, remove_volume(*pool, row.volume));
     if (removed) report.actions.push_back(fmt::format("removed {}", row.volume.name));
     step.sql(forget_volume(row.volume.id));

@@ -90,12 +90,20 @@ Result<http::Response> started(const ImagesView&, const std::string& image_id, c
                     202);
 }
 
-/// A run that was under way already has to be for the same snapshot as the one that is asked for. Error:
-/// `volume_busy`.
+/// A run that was under way already has to be for the same snapshot as the one that is asked for, and for the
+/// same pool where one is. Error: `volume_busy`.
 template <class T>
-Result<T> check_attached(const Run& run, const T& wanted) {
+Result<T> check_attached(const ImagesView& view, const Run& run, const T& wanted, bool for_its_pool = false) {
   if (!run.attached) return wanted;
   PAWL_TRY(auto running, decode<T>(run.request));
+  if constexpr (requires { wanted.pool_name; }) {
+    const auto pool = view.services.named_pool(running.pool_name);
+    if (for_its_pool && pool && *pool != wanted.pool_name) {
+      return fail(Code::volume_busy,
+                  fmt::format("{} of image \"{}\" is under way for another pool; wait for it", run.flow,
+                              wanted.image_id));
+    }
+  }
   if (running.snapshot_name == wanted.snapshot_name) return running;
   return fail(Code::volume_busy,
               fmt::format("{} of image \"{}\" is under way for another snapshot; wait for it", run.flow,
@@ -108,18 +116,19 @@ Result<http::Response> process(const ImagesView& view, const http::Request& requ
   PAWL_CHECK(apply_url(body));
   PAWL_CHECK(check_snapshot_field(body.snapshot_name));
   if (body.device_size != 0) PAWL_CHECK(check_volume_size(body.device_size));
-  PAWL_CHECK(view.services.check_pool_name(body.pool_name));
+  PAWL_CHECK(view.services.named_pool(body.pool_name));
   PAWL_TRY(const auto name, view.services.object(body.bucket, body.s3_key));
   PAWL_TRY(const auto id, id_for(view, body, name));
+  PAWL_TRY(const auto pool, view.services.pool_for(query_of(view.engine), id, body.pool_name));
   const ProcessRequest wanted{.s3_key = body.s3_key,
                               .image_id = id,
                               .bucket = name.bucket,
                               .snapshot_name = body.snapshot_name,
                               .device_size = body.device_size,
-                              .pool_name = body.pool_name};
+                              .pool_name = pool};
   PAWL_TRY(const auto text, encode(wanted));
   PAWL_TRY(const auto run, view.flows.start(kProcess, text, {.id = id}));
-  PAWL_TRY(const auto running, check_attached(run, wanted));
+  PAWL_TRY(const auto running, check_attached(view, run, wanted, !body.pool_name.empty()));
   // The image may be under way and not yet in the tables.
   if (running.s3_key != wanted.s3_key || running.bucket != wanted.bucket) {
     return fail(Code::volume_exists,
@@ -129,8 +138,9 @@ Result<http::Response> process(const ImagesView& view, const http::Request& requ
 }
 
 /// How much each volume takes; empty if the pool is not attached: the image is shown all the same.
-std::vector<VolumeUsage> usage_of(const ImagesView& view) {
-  const auto pool = view.services.attached_pool();
+std::vector<VolumeUsage> usage_of(const ImagesView& view, const std::string& image_id) {
+  const auto place = find_pool_of(query_of(view.engine), image_id);
+  const auto pool = view.services.attached_pool(place ? place->value_or("") : "");
   if (!pool) return {};
   auto usage = (*pool)->usage();
   return usage ? *std::move(usage) : std::vector<VolumeUsage>{};
@@ -146,7 +156,7 @@ Result<http::Response> list(const ImagesView& view, const http::Request& request
       page.next = page.images.back().image_id;
       break;
     }
-    PAWL_TRY(auto image, view_image(row, query, view.flows, {}));
+    PAWL_TRY(auto image, view_image(view.services, row, query, view.flows, {}));
     page.images.push_back(std::move(image));
   }
   return http::json(encode(page));
@@ -162,7 +172,8 @@ Result<ImageRow> known_image(const ImagesView& view, const http::Request& reques
 
 Result<http::Response> show(const ImagesView& view, const http::Request& request) {
   PAWL_TRY(const auto row, known_image(view, request));
-  PAWL_TRY(const auto image, view_image(row, query_of(view.engine), view.flows, usage_of(view)));
+  PAWL_TRY(const auto image,
+           view_image(view.services, row, query_of(view.engine), view.flows, usage_of(view, row.image_id)));
   return http::json(encode(image));
 }
 
@@ -175,12 +186,12 @@ Result<http::Response> activate(const ImagesView& view, const http::Request& req
   PAWL_TRY(const auto row, known_image(view, request));
   PAWL_TRY(const auto body, read_body<SnapshotBody>(request, {"snapshot_name", "pool_name"}));
   PAWL_CHECK(check_snapshot_field(body.snapshot_name));
-  PAWL_CHECK(view.services.check_pool_name(body.pool_name));
+  PAWL_TRY(const auto pool, view.services.pool_for(query_of(view.engine), row.image_id, body.pool_name));
   const ActivateRequest wanted{
-      .image_id = row.image_id, .snapshot_name = body.snapshot_name, .pool_name = body.pool_name};
+      .image_id = row.image_id, .snapshot_name = body.snapshot_name, .pool_name = pool};
   PAWL_TRY(const auto text, encode(wanted));
   PAWL_TRY(const auto run, view.flows.start(kActivate, text, {.id = row.image_id}));
-  PAWL_CHECK(check_attached(run, wanted));
+  PAWL_CHECK(check_attached(view, run, wanted, !body.pool_name.empty()));
   return started(view, row.image_id, run);
 }
 
@@ -191,7 +202,7 @@ Result<http::Response> deactivate(const ImagesView& view, const http::Request& r
   const DeactivateRequest wanted{.image_id = row.image_id, .snapshot_name = body.snapshot_name};
   PAWL_TRY(const auto text, encode(wanted));
   PAWL_TRY(const auto run, view.flows.start(kDeactivate, text, {.id = row.image_id}));
-  PAWL_CHECK(check_attached(run, wanted));
+  PAWL_CHECK(check_attached(view, run, wanted));
   return started(view, row.image_id, run);
 }
 
@@ -206,59 +217,75 @@ Result<http::Response> remove(const ImagesView& view, const http::Request& reque
   return started(view, id, run);
 }
 
-Result<http::Response> show_pool(const ImagesView& view) {
-  PAWL_TRY(auto* pool, view.services.attached_pool());
-  PAWL_TRY(const auto usage, pool->pool());
-  // Of the tables: asking the pool for each of its volumes takes long, and a dashboard asks often.
-  PAWL_TRY(const auto volumes, count_volumes(query_of(view.engine)));
-  return http::json(encode(view_pool(view.services, usage, volumes)));
+Result<http::Response> show_pool(const ImagesView& view, std::string_view pool_name) {
+  PAWL_TRY(const auto name, view.services.named_pool(pool_name));
+  PAWL_TRY(const auto pool, view_pool(view.services, name, query_of(view.engine)));
+  return http::json(encode(pool));
 }
 
 struct PoolBody {
   std::int64_t extend = 0;  ///< bytes
+  std::string pool_name{};
 };
 
 /// Makes the pool if absent, and extends it if requested.
 Result<http::Response> set_up_pool(const ImagesView& view, const http::Request& request) {
-  PAWL_TRY(const auto body, read_body<PoolBody>(request, {"extend"}));
-  const bool was_detached = view.services.pool_state() == PoolState::detached;
-  PAWL_TRY(auto* pool, view.services.attach_pool());
+  PAWL_TRY(const auto body, read_body<PoolBody>(request, {"extend", "pool_name"}));
+  PAWL_TRY(const auto name, view.services.named_pool(body.pool_name));
+  const bool was_detached = view.services.pool_state(name) == PoolState::detached;
+  PAWL_TRY(auto* pool, view.services.attach_pool(name));
   // As after a restart of the machine: what should be active is made so again.
   if (was_detached) {
-    PAWL_TRY(const auto text, encode(ReactivateRequest{}));
-    PAWL_CHECK(view.flows.start(kReactivate, text, {.id = "all"}));
+    PAWL_TRY(const auto text, encode(ReactivateRequest{.pool_name = name}));
+    PAWL_CHECK(view.flows.start(kReactivate, text, {.id = reactivation_id(name)}));
   }
   if (body.extend < 0) return fail(Code::invalid_argument, "$.extend: a number of bytes");
   if (body.extend > 0) PAWL_CHECK(pool->extend(static_cast<std::uint64_t>(body.extend)));
-  return show_pool(view);
+  return show_pool(view, body.pool_name);
+}
+
+/// Whether a run may use the pool. All do but the reactivation of another one, which goes on for a while
+/// where that pool cannot be attached.
+bool may_use(const ImagesView& view, const Run& run, const std::string& pool) {
+  if (run.flow != kReactivate) return true;
+  const auto request = decode<ReactivateRequest>(run.request);
+  if (!request) return true;
+  const auto named = view.services.named_pool(request->pool_name);
+  return !named || *named == pool;
 }
 
 /// No run that may need the pool is unfinished, whatever it waits for. Error: `volume_busy`.
-Result<void> check_no_runs(const ImagesView& view) {
+Result<void> check_no_runs(const ImagesView& view, const std::string& pool) {
+  constexpr std::size_t kMostRuns = 100;
   for (const auto flow : kAllFlows) {
-    PAWL_TRY(
-        const auto page,
-        view.flows.list({.flow = std::string(flow), .finished = false, .newest_first = true, .limit = 1}));
-    if (page.runs.empty()) continue;
-    return fail(Code::volume_busy, fmt::format("{} \"{}\" has not ended; cancel it, or wait for it", flow,
-                                               page.runs.front().id));
+    PAWL_TRY(const auto page,
+             view.flows.list(
+                 {.flow = std::string(flow), .finished = false, .newest_first = true, .limit = kMostRuns}));
+    for (const auto& run : page.runs) {
+      if (!may_use(view, run, pool)) continue;
+      return fail(Code::volume_busy,
+                  fmt::format("{} \"{}\" has not ended; cancel it, or wait for it", flow, run.id));
+    }
   }
   return {};
 }
 
-Result<http::Response> detach_pool(const ImagesView& view) {
-  PAWL_CHECK(view.services.detach_pool([&] { return check_no_runs(view); }));
-  return http::json(encode(DetachedView{.backend = std::string(view.services.backend().name()),
-                                        .root = view.services.options().backend.root}));
+Result<http::Response> detach_pool(const ImagesView& view, const http::Request& request) {
+  PAWL_TRY(const auto name, view.services.named_pool(request.parameter("pool_name")));
+  PAWL_CHECK(view.services.detach_pool(name, [&] { return check_no_runs(view, name); }));
+  const auto& options = view.services.pool_options(name);
+  return http::json(encode(DetachedView{.pool_name = view.services.pool_title(name),
+                                        .backend = std::string(enum_name(options.kind)),
+                                        .root = options.root}));
 }
 
 Result<http::Response> look_at_garbage(const ImagesView& view) {
   const auto get = [&](std::string_view flow, std::string_view id) { return view.flows.get(flow, id); };
-  PAWL_TRY(auto* pool, view.services.attached_pool());
+  PAWL_TRY(const auto pools, attached_pools(view.services));
   PAWL_TRY(const auto garbage,
-           find_garbage(view.services, *pool, query_of(view.engine),
+           find_garbage(view.services, pools, query_of(view.engine),
                         [&](std::string_view image) { return is_worked_on(image, get); }));
-  return http::json(encode(view_garbage(garbage)));
+  return http::json(encode(view_garbage(view.services, garbage)));
 }
 
 Result<http::Response> collect_garbage(const ImagesView& view) {
@@ -293,10 +320,12 @@ std::vector<http::Route> reading_routes(const ImagesView& view) {
        .run = [view](const http::Request& request) { return show(view, request); }},
       {.path = "/v1/image-pool",
        .id = "images_pool",
-       .summary = "How full the pool of volumes is",
+       .summary = "How full a pool of volumes is, and all the pools",
+       .query = {{.name = "pool_name", .description = "the pool; default: the default one"}},
        .response = R"({"type":"object","required":["backend","bytes","used","volumes"]})",
-       .errors = {Code::backend_unavailable, Code::volume_failed},
-       .run = [view](const http::Request&) { return show_pool(view); }},
+       .errors = {Code::invalid_argument, Code::backend_unavailable, Code::volume_failed},
+       .run =
+           [view](const http::Request& request) { return show_pool(view, request.parameter("pool_name")); }},
       {.path = "/v1/image-garbage",
        .id = "images_garbage",
        .summary = "Garbage: what is only in the tables or only in the pool, or unreferenced",
@@ -333,7 +362,7 @@ std::vector<http::Route> changing_routes(const ImagesView& view) {
        .request = kActivateBody,
        .response = kStartedSchema,
        .success = 202,
-       .errors = {Code::invalid_argument, Code::unknown_instance, Code::volume_busy},
+       .errors = {Code::invalid_argument, Code::unknown_instance, Code::volume_exists, Code::volume_busy},
        .run = [view](const http::Request& request) { return activate(view, request); }},
       {.method = Method::post,
        .path = "/v1/images/{image}/deactivate",
@@ -360,7 +389,8 @@ std::vector<http::Route> changing_routes(const ImagesView& view) {
        .summary = "Make the pool, attach it again after a restart of the machine, or extend it",
        .role = Role::admin,
        .request =
-           R"({"type":"object","properties":{"extend":{"type":"integer"}},"additionalProperties":false})",
+           R"({"type":"object","properties":{"extend":{"type":"integer"},"pool_name":{"type":"string"}},
+               "additionalProperties":false})",
        .response = R"({"type":"object","required":["backend","bytes","used","volumes"]})",
        .errors = {Code::invalid_argument, Code::backend_unavailable, Code::volume_failed},
        .run = [view](const http::Request& request) { return set_up_pool(view, request); }},
@@ -369,9 +399,10 @@ std::vector<http::Route> changing_routes(const ImagesView& view) {
        .id = "images_detach_pool",
        .summary = "Deactivate all volumes and give the pool's devices back, until it is set up again",
        .role = Role::admin,
+       .query = {{.name = "pool_name", .description = "the pool; default: the default one"}},
        .response = R"({"type":"object","required":["backend","root"]})",
-       .errors = {Code::volume_busy, Code::backend_unavailable, Code::volume_failed},
-       .run = [view](const http::Request&) { return detach_pool(view); }},
+       .errors = {Code::invalid_argument, Code::volume_busy, Code::backend_unavailable, Code::volume_failed},
+       .run = [view](const http::Request& request) { return detach_pool(view, request); }},
       {.method = Method::post,
        .path = "/v1/image-garbage",
        .id = "images_collect",

@@ -4,9 +4,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <map>
+#include <optional>
+#include <set>
+#include <system_error>
 
 #include "pawl/names.hpp"
 
@@ -127,6 +133,42 @@ std::vector<Setting> source_settings(ImagesOptions& options, ImagesChoice& choic
   };
 }
 
+/// "fast=dir:/srv/fast, big=btrfs:/srv/big"; nothing where it is not that.
+std::optional<std::vector<FurtherPool>> parse_pools(std::string_view text) {
+  std::vector<FurtherPool> pools;
+  for (bool more = !text.empty(); more;) {
+    const auto end = text.find(',');
+    auto item = text.substr(0, end);
+    more = end != std::string_view::npos;
+    if (more) text.remove_prefix(end + 1);
+    while (item.starts_with(' ')) item.remove_prefix(1);
+    while (item.ends_with(' ')) item.remove_suffix(1);
+    const auto equals = item.find('=');
+    const auto colon = item.find(':');
+    if (equals == std::string_view::npos || colon == std::string_view::npos || colon < equals)
+      return std::nullopt;
+    const auto kind = enum_value<BackendKind>(item.substr(equals + 1, colon - equals - 1));
+    const auto root = item.substr(colon + 1);
+    if (!kind || equals == 0 || !root.starts_with('/')) return std::nullopt;
+    pools.push_back({std::string(item.substr(0, equals)), *kind, std::string(root)});
+  }
+  return pools;
+}
+
+/// As the back ends see it: without links, and without a slash at its end.
+std::filesystem::path plain_path(const std::string& path) {
+  std::error_code failure;
+  const auto absolute = std::filesystem::absolute(path, failure);
+  auto plain = std::filesystem::weakly_canonical(absolute, failure);
+  if (failure) plain = absolute.lexically_normal();
+  return plain.has_filename() ? plain : plain.parent_path();
+}
+
+bool is_at_or_below(const std::filesystem::path& path, const std::filesystem::path& directory) {
+  const auto [place, rest] = std::ranges::mismatch(directory, path);
+  return place == directory.end();
+}
+
 std::vector<Setting> pool_settings(ImagesOptions& options, ImagesChoice& choice) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
   return {
@@ -135,7 +177,21 @@ std::vector<Setting> pool_settings(ImagesOptions& options, ImagesChoice& choice)
       choice_setting<BackendKind>("backend", BackendKind::dir,
                                   "how images are unpacked and snapshots are taken",
                                   [&choice](BackendKind kind) { choice.backend = kind; }),
-      text_setting("pool", "pawl", "the name of the device mapper pool", options.backend.pool),
+      text_setting("pool", "pawl", "the name of the default pool", options.backend.pool),
+      {.name = "pools",
+       .type = "text",
+       .default_value = "\"\"",
+       .description = "further pools, such as fast=dir:/srv/fast, big=btrfs:/srv/big",
+       .set = [&options](std::string_view text) -> Result<void> {
+         auto pools = parse_pools(text);
+         if (!pools) {
+           return expected(
+               "names with one of dir, reflink and btrfs and an absolute path, such as \"fast=dir:/srv/fast, "
+               "big=btrfs:/srv/big\"");
+         }
+         options.pools = *std::move(pools);
+         return {};
+       }},
       text_setting("data_device", "", "of a device mapper pool; nothing: a file in the directory",
                    options.backend.data_device),
       text_setting("metadata_device", "", "likewise", options.backend.metadata_device),
@@ -222,6 +278,39 @@ std::vector<Setting> image_settings(ImagesOptions& options, ImagesChoice& choice
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;
+}
+
+Result<void> check_pools(const ImagesOptions& options) {
+  const auto refuse = [](std::string why) {
+    return fail(Code::config_invalid, "images.pools: " + std::move(why));
+  };
+  const auto root = options.backend.root.empty() ? options.directory + "/pool" : options.backend.root;
+  std::map<std::string, std::filesystem::path> places{
+      {"the default pool", plain_path(root)}, {"the archives", plain_path(options.directory + "/archives")}};
+  std::set<std::string> names{options.backend.pool};
+  for (const auto& pool : options.pools) {
+    if (!names.insert(pool.name).second) {
+      return refuse(
+          fmt::format("two pools have the name \"{}\"; the default one has it by images.pool, or it "
+                      "is given twice",
+                      pool.name));
+    }
+    if (pool.kind == BackendKind::dmthin) {
+      return refuse(
+          fmt::format("\"{}\" cannot be dmthin, which only the default pool can be; choose dir, "
+                      "reflink or btrfs, or make it the default one with images.backend",
+                      pool.name));
+    }
+    const auto place = plain_path(pool.root);
+    for (const auto& [other, taken] : places) {
+      if (!is_at_or_below(place, taken) && !is_at_or_below(taken, place)) continue;
+      return refuse(
+          fmt::format("\"{}\" in {} and {} in {} lie in each other; give each a directory of its own",
+                      pool.name, place.string(), other, taken.string()));
+    }
+    places.emplace("\"" + pool.name + "\"", place);
+  }
+  return {};
 }
 
 void choose_policy(ImagesOptions& options, const ImagesChoice& choice) {

@@ -23,6 +23,10 @@ struct ImagesChoice {
 /// The keys below `images` in the configuration; they write into these two, which must live as long.
 std::vector<Setting> image_settings(ImagesOptions& options, ImagesChoice& choice);
 
+/// The further pools and the default one have names and directories of their own. Error: `config_invalid`,
+/// which says what would be right.
+Result<void> check_pools(const ImagesOptions& options);
+
 /// The rules of archives: those of the policy, and of the settings that are given by themselves.
 void choose_policy(ImagesOptions& options, const ImagesChoice& choice);
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "images/demo_image.hpp"
 #include "images/directories.hpp"
@@ -37,6 +38,7 @@ class Images final : public System {
     if (options_.directory.empty())
       options_.directory = std::filesystem::absolute(place.data + "/images").string();
     options_.backend.kind = choice_.backend.value_or(BackendKind::dir);
+    PAWL_CHECK(check_pools(options_));
     PAWL_CHECK(check_volume_size(static_cast<std::int64_t>(options_.volume_bytes)));
     options_.log = place.log.with({{"system", name()}});
     choose_policy(options_, choice_);
@@ -62,7 +64,7 @@ class Images final : public System {
   Result<void> start(Runtime& runtime, Engine&) override {
     reactivate_snapshots();
     lane_ = runtime.open_lane("images");
-    lane_->post([this, &lane = *lane_] { check_pool_level(lane); });
+    lane_->post([this, &lane = *lane_] { check_pool_levels(lane); });
     return {};
   }
   void stop() override { lane_.reset(); }
@@ -82,23 +84,45 @@ class Images final : public System {
     }
     out.gauge("images_total", "Images by the status of their download.");
     for (const auto& [status, count] : counts) out.sample({{"status", status}}, count);
-    const auto pool = services_->attached_pool();
-    const auto usage = pool ? (*pool)->pool() : Result<PoolUsage>(fail(pool.error()));
-    out.gauge("images_pool_up", "1 if the pool of volumes is attached and answers, else 0.")
-        .sample(usage ? 1 : 0);
-    if (!usage) return;
-    out.gauge("images_pool_bytes", "Size of the pool.").sample(static_cast<double>(usage->bytes));
-    out.gauge("images_pool_used_bytes", "Used bytes of the pool.").sample(static_cast<double>(usage->used));
-    out.gauge("images_pool_alarm", "How full the pool is: 0 normal, 1 filling (from 80 % on), 2 full.")
-        .sample(static_cast<double>(alarm(*usage, options_.full)));
-    if (!usage->metadata_bytes) return;
-    out.gauge("images_pool_metadata_bytes", "Size of the metadata of the pool.")
-        .sample(static_cast<double>(*usage->metadata_bytes));
-    out.gauge("images_pool_metadata_used_bytes", "Used bytes of the metadata of the pool.")
-        .sample(static_cast<double>(usage->metadata_used.value_or(0)));
+    write_pool_metrics(out);
   }
 
  private:
+  void write_pool_metrics(MetricsText& out) const {
+    std::map<std::string, PoolUsage> pools;  // by title
+    out.gauge("images_pool_up", "1 if the pool of volumes is attached and answers, else 0.");
+    for (const auto& pool : services_->pools()) {
+      const auto usage = usage_of(pool);
+      const auto title = services_->pool_title(pool);
+      out.sample({{"pool", title}}, usage ? 1 : 0);
+      if (usage) pools.emplace(title, *usage);
+    }
+    const auto write = [&](std::string_view name, std::string_view help, auto value) {
+      bool begun = false;
+      for (const auto& [title, usage] : pools) {
+        const std::optional<double> number = value(usage);
+        if (!number) continue;
+        if (!std::exchange(begun, true)) out.gauge(name, help);
+        out.sample({{"pool", title}}, *number);
+      }
+    };
+    const auto known = [](const std::optional<std::uint64_t>& bytes) {
+      return bytes ? std::optional(static_cast<double>(*bytes)) : std::nullopt;
+    };
+    write("images_pool_bytes", "Size of the pool.",
+          [&](const PoolUsage& usage) { return known(usage.bytes); });
+    write("images_pool_used_bytes", "Used bytes of the pool.",
+          [&](const PoolUsage& usage) { return known(usage.used); });
+    write("images_pool_alarm", "How full the pool is: 0 normal, 1 filling (from 80 % on), 2 full.",
+          [&](const PoolUsage& usage) {
+            return std::optional(static_cast<double>(alarm(usage, options_.full)));
+          });
+    write("images_pool_metadata_bytes", "Size of the metadata of the pool.",
+          [&](const PoolUsage& usage) { return known(usage.metadata_bytes); });
+    write("images_pool_metadata_used_bytes", "Used bytes of the metadata of the pool.",
+          [&](const PoolUsage& usage) { return known(usage.metadata_used); });
+  }
+
   /// After a restart of the machine nothing is active any more: what should be is made so again. With the
   /// demo, there is something to look at.
   void reactivate_snapshots() {
@@ -106,7 +130,9 @@ class Images final : public System {
       const auto request = encode(ProcessRequest{.s3_key = "file://" + demo_image_, .image_id = "hello"});
       begin(kProcess, "hello", request);
     }
-    begin(kReactivate, "all", encode(ReactivateRequest{}));
+    for (const auto& pool : services_->pools()) {
+      begin(kReactivate, reactivation_id(pool), encode(ReactivateRequest{.pool_name = pool}));
+    }
   }
 
   void begin(std::string_view flow, const std::string& id, const Result<std::string>& request) {
@@ -118,23 +144,30 @@ class Images final : public System {
   }
 
   /// Says once that the pool fills, once that it is full, and once that it has room again.
-  void log_level_change(const PoolUsage& usage) {
+  void log_level_change(const std::string& pool, const PoolUsage& usage) {
     const auto now = alarm(usage, options_.full);
-    if (now == alarm_) return;
+    const auto before = std::exchange(alarms_[pool], now);
+    if (now == before) return;
+    const auto title = services_->pool_title(pool);
     if (now == Alarm::none) {
-      options_.log.info("the pool has room again", {{"level", level_text(usage)}});
+      options_.log.info("the pool has room again", {{"pool", title}, {"level", level_text(usage)}});
     } else {
-      options_.log.warn(now == Alarm::full ? "the pool is full" : "the pool fills",
-                        {{"level", level_text(usage)}, {"used", usage.used}, {"bytes", usage.bytes}});
+      options_.log.warn(
+          now == Alarm::full ? "the pool is full" : "the pool fills",
+          {{"pool", title}, {"level", level_text(usage)}, {"used", usage.used}, {"bytes", usage.bytes}});
     }
-    alarm_ = now;
   }
 
-  void check_pool_level(Lane& lane) {
-    const auto pool = services_->attached_pool();
-    const auto usage = pool ? (*pool)->pool() : Result<PoolUsage>(fail(pool.error()));
-    if (usage) log_level_change(*usage);
-    lane.after(kPoolCheckInterval, [this, &lane] { check_pool_level(lane); });
+  Result<PoolUsage> usage_of(const std::string& name) const {
+    PAWL_TRY(auto* pool, services_->attached_pool(name));
+    return pool->pool();
+  }
+
+  void check_pool_levels(Lane& lane) {
+    for (const auto& pool : services_->pools()) {
+      if (const auto usage = usage_of(pool)) log_level_change(pool, *usage);
+    }
+    lane.after(kPoolCheckInterval, [this, &lane] { check_pool_levels(lane); });
   }
 
   ImagesOptions options_;
@@ -142,7 +175,7 @@ class Images final : public System {
   std::string demo_image_;
   std::optional<ImageServices> services_;
   Flows* flows_ = nullptr;
-  Alarm alarm_ = Alarm::none;
+  std::map<std::string, Alarm> alarms_;  ///< by pool
   std::unique_ptr<Lane> lane_;
 };
 

@@ -13,11 +13,11 @@ constexpr std::string_view kImageColumns =
     "created_at, downloaded_at, activated_at";
 constexpr std::string_view kUnpackedColumns =
     "image_id, device_id, device_name, device_path, layout_verified, device_size_bytes, marker, checksum, "
-    "size_bytes, file_count, unpacked_at";
+    "size_bytes, file_count, unpacked_at, pool";
 constexpr std::string_view kSnapshotColumns =
     "image_id, snapshot_id, snapshot_name, device_size_bytes, marker, origin_device_id, device_path, active, "
-    "created_at";
-constexpr std::string_view kVolumeColumns = "id, name, size_bytes, marker, kind, image_id, state";
+    "created_at, pool";
+constexpr std::string_view kVolumeColumns = "id, name, size_bytes, marker, kind, image_id, state, pool";
 
 /// The cells of one row, in order. What another program wrote into a table may have any type.
 class Cells {
@@ -83,6 +83,7 @@ UnpackedRow to_unpacked(const std::vector<SqlValue>& row) {
   unpacked.size_bytes = cells.number();
   unpacked.file_count = cells.number();
   unpacked.unpacked_at = cells.text();
+  unpacked.volume.pool = cells.text();
   return unpacked;
 }
 
@@ -98,6 +99,7 @@ SnapshotRow to_snapshot(const std::vector<SqlValue>& row) {
   snapshot.device_path = cells.text();
   snapshot.active = cells.number() != 0;
   snapshot.created_at = cells.text();
+  snapshot.volume.pool = cells.text();
   return snapshot;
 }
 
@@ -111,6 +113,7 @@ VolumeRow to_volume(const std::vector<SqlValue>& row) {
   volume.kind = cells.one_of(VolumeKind::image);
   volume.image_id = cells.text();
   volume.state = cells.one_of(VolumeState::intended);
+  volume.volume.pool = cells.text();
   return volume;
 }
 
@@ -172,9 +175,16 @@ Migration renamed_tables() {
           {.text = "ALTER TABLE images_snapshots RENAME TO snapshots"}};
 }
 
+/// What there was before lies in the default pool.
+Migration pool_columns() {
+  return {{.text = "ALTER TABLE unpacked_images ADD COLUMN pool TEXT NOT NULL DEFAULT ''"},
+          {.text = "ALTER TABLE snapshots ADD COLUMN pool TEXT NOT NULL DEFAULT ''"},
+          {.text = "ALTER TABLE images_volumes ADD COLUMN pool TEXT NOT NULL DEFAULT ''"}};
+}
+
 }  // namespace
 
-std::vector<Migration> image_migrations() { return {first_tables(), renamed_tables()}; }
+std::vector<Migration> image_migrations() { return {first_tables(), renamed_tables(), pool_columns()}; }
 
 Result<std::optional<ImageRow>> find_image(const Query& query, std::string_view image_id) {
   return read_one(query,
@@ -237,9 +247,19 @@ Result<std::uint32_t> highest_volume(const Query& query) {
   return rows.empty() ? 0 : Cells(rows.front()).id();
 }
 
-Result<std::uint64_t> count_volumes(const Query& query) {
-  PAWL_TRY(const auto rows, query({.text = "SELECT COUNT(*) FROM images_volumes WHERE state = 'made'"}));
+Result<std::uint64_t> count_volumes(const Query& query, std::string_view pool) {
+  PAWL_TRY(const auto rows,
+           query({.text = "SELECT COUNT(*) FROM images_volumes WHERE state = 'made' AND pool = ?1",
+                  .rows = {{text(pool)}}}));
   return rows.empty() ? 0 : Cells(rows.front()).bytes();
+}
+
+Result<std::optional<std::string>> find_pool_of(const Query& query, std::string_view image_id) {
+  PAWL_TRY(const auto unpacked, find_unpacked(query, image_id));
+  if (unpacked) return unpacked->volume.pool;
+  PAWL_TRY(const auto snapshots, list_snapshots(query, image_id));
+  if (snapshots.empty()) return std::nullopt;
+  return snapshots.front().volume.pool;
 }
 
 Sql save_image(const ImageRow& row, Time now) {
@@ -267,33 +287,33 @@ Sql set_download_failed(std::string_view image_id, Time now) {
 }
 
 Sql save_unpacked(const UnpackedRow& row, Time now) {
-  return {
-      .text = fmt::format("INSERT INTO unpacked_images({}) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
-                          "?11) ON CONFLICT(image_id) DO UPDATE SET device_id = excluded.device_id, "
-                          "device_name = excluded.device_name, device_path = excluded.device_path, "
-                          "layout_verified = excluded.layout_verified, device_size_bytes = "
-                          "excluded.device_size_bytes, marker = "
-                          "excluded.marker, checksum = excluded.checksum, size_bytes = excluded.size_bytes, "
-                          "file_count = excluded.file_count, unpacked_at = excluded.unpacked_at",
-                          kUnpackedColumns),
-      .rows = {{row.image_id, number(row.volume.id), row.volume.name, row.device_path,
-                row.layout_verified ? 1 : 0, number(row.volume.bytes), row.volume.marker, row.checksum,
-                row.size_bytes, row.file_count, to_string(now)}},
-      .expect = 1};
+  return {.text = fmt::format(
+              "INSERT INTO unpacked_images({}) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
+              "?11, ?12) ON CONFLICT(image_id) DO UPDATE SET device_id = excluded.device_id, "
+              "device_name = excluded.device_name, device_path = excluded.device_path, "
+              "layout_verified = excluded.layout_verified, device_size_bytes = "
+              "excluded.device_size_bytes, marker = "
+              "excluded.marker, checksum = excluded.checksum, size_bytes = excluded.size_bytes, "
+              "file_count = excluded.file_count, unpacked_at = excluded.unpacked_at, pool = excluded.pool",
+              kUnpackedColumns),
+          .rows = {{row.image_id, number(row.volume.id), row.volume.name, row.device_path,
+                    row.layout_verified ? 1 : 0, number(row.volume.bytes), row.volume.marker, row.checksum,
+                    row.size_bytes, row.file_count, to_string(now), row.volume.pool}},
+          .expect = 1};
 }
 
 Sql save_snapshot(const SnapshotRow& row, Time now) {
   return {.text = fmt::format(
               "INSERT INTO snapshots({}, deactivated_at) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, "
-              "?8, ?9, '') ON CONFLICT(snapshot_name) DO UPDATE SET image_id = excluded.image_id, "
+              "?8, ?9, ?10, '') ON CONFLICT(snapshot_name) DO UPDATE SET image_id = excluded.image_id, "
               "snapshot_id = excluded.snapshot_id, device_size_bytes = "
               "excluded.device_size_bytes, marker = excluded.marker, origin_device_id = "
               "excluded.origin_device_id, device_path = excluded.device_path, active = "
-              "excluded.active, created_at = excluded.created_at, deactivated_at = ''",
+              "excluded.active, created_at = excluded.created_at, pool = excluded.pool, deactivated_at = ''",
               kSnapshotColumns),
           .rows = {{row.image_id, number(row.volume.id), row.volume.name, number(row.volume.bytes),
                     row.volume.marker, number(row.origin_id), row.device_path, row.active ? 1 : 0,
-                    to_string(now)}},
+                    to_string(now), row.volume.pool}},
           .expect = 1};
 }
 
@@ -321,12 +341,13 @@ Sql move_snapshot(const Volume& volume, std::string_view device_path) {
 }
 
 Sql add_volume(const VolumeRow& row, Time now) {
-  return {
-      .text = fmt::format("INSERT INTO images_volumes({}, created_at) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-                          kVolumeColumns),
-      .rows = {{number(row.volume.id), row.volume.name, number(row.volume.bytes), row.volume.marker,
-                text(enum_name(row.kind)), row.image_id, text(enum_name(row.state)), to_string(now)}},
-      .expect = 1};
+  return {.text = fmt::format(
+              "INSERT INTO images_volumes({}, created_at) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+              kVolumeColumns),
+          .rows = {{number(row.volume.id), row.volume.name, number(row.volume.bytes), row.volume.marker,
+                    text(enum_name(row.kind)), row.image_id, text(enum_name(row.state)), row.volume.pool,
+                    to_string(now)}},
+          .expect = 1};
 }
 
 Sql set_volume_state(std::uint32_t id, VolumeState state) {

@@ -99,8 +99,10 @@ Result<std::optional<SnapshotRow>> find_snapshot_of(const Query& query, std::str
 Result<std::vector<SnapshotRow>> list_snapshots(const Query& query, std::string_view image_id = {});
 /// Of one image, or of all where none is named.
 Result<std::vector<VolumeRow>> list_volumes(const Query& query, std::string_view image_id = {});
-/// How many are made.
-Result<std::uint64_t> count_volumes(const Query& query);
+/// How many are made in this pool; empty: the default one.
+Result<std::uint64_t> count_volumes(const Query& query, std::string_view pool = {});
+/// The pool that has the image or snapshots of it; nothing where there are none.
+Result<std::optional<std::string>> find_pool_of(const Query& query, std::string_view image_id);
 /// Of all tables: the list of volumes may lack one that is in use.
 Result<std::uint32_t> highest_volume(const Query& query);
 

@@ -32,7 +32,8 @@ Volume volume_of(const UnpackResponse& response) {
   return {.id = response.device_id,
           .name = response.device_name,
           .bytes = static_cast<std::uint64_t>(response.device_size),
-          .marker = response.marker};
+          .marker = response.marker,
+          .pool = response.pool_name};
 }
 
 /// The archive to unpack, where the request does not say it: of the download, which the tables know. Only
@@ -64,18 +65,19 @@ std::string key_of(Step& step, const std::string& image_id) {
 Outcome try_check_unpacked(ImageServices& services, Step& step, const UnpackRequest& given,
                            UnpackResponse& response, ErrorClass& error_class) {
   if (const auto checked = check_image_id(given.image_id); !checked) return abort_or_retry(checked.error());
-  if (const auto named = services.check_pool_name(given.pool_name); !named)
-    return abort_or_retry(named.error());
+  if (const auto named = services.named_pool(given.pool_name); !named) return abort_or_retry(named.error());
   if (const auto kept = check_not_removed(step, given.image_id); !kept) return kept.error();
   const auto request = complete(services, step, given);
   if (!request) return abort_or_retry(request.error());
   const auto bytes =
       given.device_size == 0 ? static_cast<std::int64_t>(services.options().volume_bytes) : given.device_size;
   if (const auto checked = check_volume_size(bytes); !checked) return abort_or_retry(checked.error());
-  error_class = ErrorClass::storage;
-  PAWL_TRY(auto* pool, services.pool());
-  error_class = ErrorClass::other;
   const auto query = query_of(step);
+  const auto chosen = services.pool_for(query, given.image_id, given.pool_name);
+  if (!chosen) return refuse_pool(chosen.error());
+  error_class = ErrorClass::storage;
+  PAWL_TRY(auto* pool, services.pool(*chosen));
+  error_class = ErrorClass::other;
   PAWL_TRY(const auto row, find_unpacked(query, given.image_id));
   if (row) {
     error_class = ErrorClass::storage;
@@ -90,7 +92,8 @@ Outcome try_check_unpacked(ImageServices& services, Step& step, const UnpackRequ
                   .marker = row->volume.marker,
                   .size_bytes = row->size_bytes,
                   .file_count = row->file_count,
-                  .unpacked = false};
+                  .unpacked = false,
+                  .pool_name = *chosen};
       return Outcome::handoff("the image is unpacked already");
     }
     // What is still there of it is left to the collection.
@@ -110,6 +113,7 @@ Outcome try_check_unpacked(ImageServices& services, Step& step, const UnpackRequ
   response.device_name = volume_name(fmt::format("img{}", id), given.image_id);
   response.device_size = bytes;
   response.marker = make_marker();
+  response.pool_name = *chosen;
   step.sql(add_volume({.volume = volume_of(response), .kind = VolumeKind::image, .image_id = given.image_id},
                       step.now()));
   return Outcome::done();
@@ -143,7 +147,7 @@ Outcome classify_volume_error(ImageServices& services, Backend& pool, const Erro
 }
 
 Outcome create_device(ImageServices& services, Step& step, const UnpackRequest&, UnpackResponse& response) {
-  PAWL_TRY(auto* pool, services.pool());
+  PAWL_TRY(auto* pool, services.pool(response.pool_name));
   if (const auto room = check_room(services, *pool); !room) return abort_or_retry(room.error());
   const auto volume = volume_of(response);
   // Whatever is there of it is of an attempt that was cut off.
@@ -160,7 +164,7 @@ Outcome create_device(ImageServices& services, Step& step, const UnpackRequest&,
 /// Unmounts and removes; what cannot be removed stays known as intended, and is left to the collection.
 Outcome remove_device(ImageServices& services, Step& step, const UnpackRequest&, UnpackResponse& response) {
   if (response.device_id == 0) return Outcome::done();
-  PAWL_TRY(auto* pool, services.pool());
+  PAWL_TRY(auto* pool, services.pool(response.pool_name));
   const auto volume = volume_of(response);
   PAWL_CHECK(remove_volume(*pool, volume));
   step.sql(forget_volume(volume.id));
@@ -202,7 +206,7 @@ Outcome extract_layers(ImageServices& services, Step& step, const UnpackRequest&
   if (services.is_overdue(step.run_ulid())) return abort_overdue(services);
   const auto request = complete(services, step, given);
   if (!request) return abort_or_retry(request.error());
-  PAWL_TRY(auto* pool, services.pool());
+  PAWL_TRY(auto* pool, services.pool(response.pool_name));
   const auto place = pool->mount(volume_of(response));
   if (!place && place.error().code() == Code::volume_missing) {
     return Outcome::rewind("create-device", "the volume is gone");
@@ -244,7 +248,7 @@ Outcome extract_layers(ImageServices& services, Step& step, const UnpackRequest&
 }
 
 Outcome verify(ImageServices& services, Step& step, const UnpackRequest& request, UnpackResponse& response) {
-  PAWL_TRY(auto* pool, services.pool());
+  PAWL_TRY(auto* pool, services.pool(response.pool_name));
   const auto place = pool->mount(volume_of(response));
   if (!place) return classify_volume_error(services, *pool, place.error());
   PAWL_TRY(const auto root, open_place(*place));
@@ -266,7 +270,7 @@ Outcome verify(ImageServices& services, Step& step, const UnpackRequest& request
 Outcome update_db(ImageServices& services, Step& step, const UnpackRequest& given, UnpackResponse& response) {
   const auto request = complete(services, step, given);
   if (!request) return abort_or_retry(request.error());
-  PAWL_TRY(auto* pool, services.pool());
+  PAWL_TRY(auto* pool, services.pool(response.pool_name));
   const auto volume = volume_of(response);
   PAWL_TRY(const auto found, pool->find(volume));
   if (found && !found->path.empty()) response.device_path = found->path;

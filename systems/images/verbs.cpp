@@ -258,8 +258,13 @@ Result<std::uint64_t> parse_size(const std::string& text) {
   return fail(Code::invalid_argument, fmt::format("\"{}\" is no size; such as 40GiB or 512MiB", text));
 }
 
+std::string pool_query(const VerbCall& call) {
+  if (!call.arguments.contains("pool-name")) return {};
+  return "?pool_name=" + http::encode_percent(call.argument("pool-name"));
+}
+
 Result<int> detach_pool(const VerbCall& call) {
-  PAWL_TRY(const auto answer, call.ask(Method::post, "/v1/image-pool/detach", {}));
+  PAWL_TRY(const auto answer, call.ask(Method::post, "/v1/image-pool/detach" + pool_query(call), {}));
   if (call.json) {
     fmt::print("{}\n", answer);
     return kSuccess;
@@ -270,12 +275,16 @@ Result<int> detach_pool(const VerbCall& call) {
 }
 
 Result<int> set_up_pool(const VerbCall& call) {
-  std::string body = "{}";
+  JsonWriter body;
+  body.begin_object();
   if (call.arguments.contains("extend")) {
     PAWL_TRY(const auto bytes, parse_size(call.argument("extend")));
-    body = fmt::format(R"({{"extend":{}}})", bytes);
+    body.key("extend").integer(bytes);
   }
-  PAWL_TRY(const auto answer, call.ask(Method::post, "/v1/image-pool", body));
+  if (call.arguments.contains("pool-name")) body.key("pool_name").string(call.argument("pool-name"));
+  body.end_object();
+  PAWL_TRY(const auto text, body.take());
+  PAWL_TRY(const auto answer, call.ask(Method::post, "/v1/image-pool", text));
   if (call.json) {
     fmt::print("{}\n", answer);
     return kSuccess;
@@ -310,7 +319,7 @@ std::vector<Verb> image_verbs() {
   const VerbArgument image{.name = "image", .description = "the image's id", .required = true};
   const VerbArgument no_wait{
       .name = "--no-wait", .description = "return as soon as the run is durable", .flag = true};
-  const VerbArgument pool{.name = "--pool-name", .description = "the pool; default: the configured one"};
+  const VerbArgument pool{.name = "--pool-name", .description = "the pool; default: images.pool"};
   const VerbArgument snapshot{.name = "--snapshot-name", .description = "the snapshot; default: snap-IMAGE"};
   return {
       {.name = "process",
@@ -343,10 +352,11 @@ std::vector<Verb> image_verbs() {
        .run = collect},
       {.name = "setup-pool",
        .summary = "Make the pool of volumes, attach it again, or extend it",
-       .arguments = {{.name = "--extend", .description = "its new size, such as 40GiB"}},
+       .arguments = {{.name = "--extend", .description = "its new size, such as 40GiB"}, pool},
        .run = set_up_pool},
       {.name = "detach-pool",
        .summary = "Deactivate all volumes and give the pool's devices back; setup-pool attaches it again",
+       .arguments = {pool},
        .run = detach_pool},
       {.name = "doctor", .summary = "Check what the system needs", .run = examine},
   };

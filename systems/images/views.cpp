@@ -51,23 +51,56 @@ Check check_source(const ImageServices& services) {
   return {"source", true, fmt::format("{} {}", where, signer), {}};
 }
 
-Check check_pool(const ImageServices& services) {
-  const auto pool = services.attached_pool();
-  if (services.pool_state() == PoolState::not_attached) return {"pool", true, "not attached yet", {}};
-  const auto usage = pool ? (*pool)->pool() : Result<PoolUsage>(fail(pool.error()));
-  if (!usage) return {"pool", false, usage.error().to_string(), "`pawl images setup-pool` attaches it"};
+std::string kind_of(const ImageServices& services, const std::string& pool) {
+  return std::string(enum_name(services.pool_options(pool).kind));
+}
+
+Result<PoolUsage> usage_of(const ImageServices& services, const std::string& name) {
+  PAWL_TRY(auto* pool, services.attached_pool(name));
+  return pool->pool();
+}
+
+Result<PoolSummary> summarize_pool(const ImageServices& services, const std::string& pool,
+                                   const Query& query) {
+  PoolSummary summary{.pool_name = services.pool_title(pool),
+                      .backend = kind_of(services, pool),
+                      .root = services.pool_options(pool).root,
+                      .attached = services.pool_state(pool) == PoolState::attached};
+  PAWL_TRY(summary.volumes, count_volumes(query, pool));
+  const auto usage = usage_of(services, pool);
+  if (!usage) {
+    summary.error = usage.error().to_string();
+    return summary;
+  }
+  summary.bytes = usage->bytes;
+  summary.used = usage->used;
+  summary.alarm = enum_name(alarm(*usage, services.options().full));
+  summary.problems = usage->problems;
+  return summary;
+}
+
+Check check_pool(const ImageServices& services, const std::string& pool) {
+  const auto title = pool.empty() ? std::string("pool") : "pool " + pool;
+  const auto option = pool.empty() ? std::string() : " --pool-name " + pool;
+  if (services.pool_state(pool) == PoolState::not_attached) return {title, true, "not attached yet", {}};
+  const auto usage = usage_of(services, pool);
+  if (!usage) {
+    return {title, false, usage.error().to_string(),
+            fmt::format("`pawl images setup-pool{}` attaches it", option)};
+  }
   const bool has_room = alarm(*usage, services.options().full) != Alarm::full;
   if (has_room && !usage->problems.empty()) {
-    return {"pool", false, usage->problems.front(), "see the kernel's log"};
+    return {title, false, usage->problems.front(), "see the kernel's log"};
   }
-  return {"pool", has_room, fmt::format("{} ({} bytes)", level_text(*usage), usage->bytes),
-          has_room ? "" : "`pawl images gc`, or `pawl images setup-pool --extend SIZE`"};
+  return {title, has_room, fmt::format("{} ({} bytes)", level_text(*usage), usage->bytes),
+          has_room ? std::string()
+                   : fmt::format("`pawl images gc`, or `pawl images setup-pool{} --extend SIZE`", option)};
 }
 
 }  // namespace
 
-Result<ImageView> view_image(const ImageRow& row, const Query& query, Flows& flows,
-                             const std::vector<VolumeUsage>& usage) {
+Result<ImageView> view_image(const ImageServices& services, const ImageRow& row, const Query& query,
+                             Flows& flows, const std::vector<VolumeUsage>& usage) {
   ImageView view{.image_id = row.image_id,
                  .bucket = row.bucket,
                  .s3_key = row.s3_key,
@@ -86,7 +119,8 @@ Result<ImageView> view_image(const ImageRow& row, const Query& query, Flows& flo
                                  .device_size_bytes = static_cast<std::int64_t>(unpacked->volume.bytes),
                                  .size_bytes = unpacked->size_bytes,
                                  .file_count = unpacked->file_count,
-                                 .unpacked_at = unpacked->unpacked_at};
+                                 .unpacked_at = unpacked->unpacked_at,
+                                 .pool_name = services.pool_title(unpacked->volume.pool)};
     add_usage(*view.unpacked, unpacked->volume.id, usage);
   }
   PAWL_TRY(const auto snapshots, list_snapshots(query, row.image_id));
@@ -106,23 +140,34 @@ Result<ImageView> view_image(const ImageRow& row, const Query& query, Flows& flo
   return view;
 }
 
-PoolView view_pool(const ImageServices& services, const PoolUsage& usage, std::uint64_t volumes) {
-  return {.backend = std::string(services.backend().name()),
-          .root = services.options().backend.root,
-          .bytes = usage.bytes,
-          .used = usage.used,
-          .metadata_bytes = usage.metadata_bytes,
-          .metadata_used = usage.metadata_used,
-          .writable = usage.writable,
-          .alarm = std::string(enum_name(alarm(usage, services.options().full))),
-          .problems = usage.problems,
-          .volumes = volumes};
+Result<PoolView> view_pool(const ImageServices& services, const std::string& pool, const Query& query) {
+  PAWL_TRY(auto* backend, services.attached_pool(pool));
+  PAWL_TRY(const auto usage, backend->pool());
+  // Of the tables: asking the pool for each of its volumes takes long, and a dashboard asks often.
+  PAWL_TRY(const auto volumes, count_volumes(query, pool));
+  PoolView view{.pool_name = services.pool_title(pool),
+                .backend = kind_of(services, pool),
+                .root = services.pool_options(pool).root,
+                .bytes = usage.bytes,
+                .used = usage.used,
+                .metadata_bytes = usage.metadata_bytes,
+                .metadata_used = usage.metadata_used,
+                .writable = usage.writable,
+                .alarm = std::string(enum_name(alarm(usage, services.options().full))),
+                .problems = usage.problems,
+                .volumes = volumes};
+  for (const auto& name : services.pools()) {
+    PAWL_TRY(auto summary, summarize_pool(services, name, query));
+    view.pools.push_back(std::move(summary));
+  }
+  return view;
 }
 
-GarbageList view_garbage(const std::vector<Garbage>& garbage) {
+GarbageList view_garbage(const ImageServices& services, const std::vector<Garbage>& garbage) {
   GarbageList list;
   for (const auto& found : garbage) {
-    list.garbage.push_back({std::string(enum_name(found.kind)), found.volume, found.image_id, found.name});
+    list.garbage.push_back({std::string(enum_name(found.kind)), found.volume, found.image_id, found.name,
+                            found.volume == 0 ? std::string() : services.pool_title(found.pool)});
   }
   return list;
 }
@@ -133,14 +178,17 @@ Diagnosis diagnose(const ImageServices& services) {
   checks.push_back(check_directory(services));
   checks.push_back(check_source(services));
   for (const auto& choice : available_backends()) {
-    const bool wanted = enum_name(choice.kind) == services.backend().name();
-    checks.push_back({.name = fmt::format("back end {}{}", enum_name(choice.kind), wanted ? " (in use)" : ""),
-                      .good = choice.available,
-                      .found = choice.available ? "can be used here" : choice.reason,
-                      .help = choice.available || !wanted ? "" : "choose another one with images.backend",
-                      .needed = wanted});
+    const bool wanted = std::ranges::any_of(services.pools(), [&](const std::string& pool) {
+      return services.pool_options(pool).kind == choice.kind;
+    });
+    checks.push_back(
+        {.name = fmt::format("back end {}{}", enum_name(choice.kind), wanted ? " (in use)" : ""),
+         .good = choice.available,
+         .found = choice.available ? "can be used here" : choice.reason,
+         .help = choice.available || !wanted ? "" : "choose another one with images.backend or images.pools",
+         .needed = wanted});
   }
-  checks.push_back(check_pool(services));
+  for (const auto& pool : services.pools()) checks.push_back(check_pool(services, pool));
   diagnosis.healthy =
       std::ranges::all_of(checks, [](const Check& check) { return check.good || !check.needed; });
   return diagnosis;

@@ -22,6 +22,7 @@ struct UnpackedView {
   std::int64_t size_bytes = 0;
   std::int64_t file_count = 0;
   std::string unpacked_at;
+  std::string pool_name{};
   std::optional<std::uint64_t> exclusive_bytes{};  ///< where the back end can tell
   std::optional<std::uint64_t> shared_bytes{};
 };
@@ -78,7 +79,22 @@ struct StartedView {
   bool attached = false;  ///< it was running already
 };
 
+/// One of the configured pools.
+struct PoolSummary {
+  std::string pool_name;
+  std::string backend;
+  std::string root;
+  bool attached = false;
+  std::string error{};  ///< why it is not attached, or does not answer
+  std::uint64_t bytes = 0;
+  std::uint64_t used = 0;
+  std::string alarm{};  ///< none, filling, full
+  std::vector<std::string> problems{};
+  std::uint64_t volumes = 0;
+};
+
 struct PoolView {
+  std::string pool_name;
   std::string backend;
   std::string root;
   std::uint64_t bytes = 0;
@@ -89,10 +105,12 @@ struct PoolView {
   std::string alarm{};  ///< none, filling, full
   std::vector<std::string> problems{};
   std::uint64_t volumes = 0;
+  std::vector<PoolSummary> pools{};  ///< all that are configured, the default one first
 };
 
 /// A pool that was given back.
 struct DetachedView {
+  std::string pool_name;
   std::string backend;
   std::string root;
 };
@@ -102,6 +120,7 @@ struct GarbageView {
   VolumeId volume;
   std::string image_id;
   std::string name;
+  std::string pool_name{};  ///< of a volume
 };
 struct GarbageList {
   std::vector<GarbageView> garbage;
@@ -120,10 +139,11 @@ struct Diagnosis {
   std::vector<Check> checks;
 };
 
-Result<ImageView> view_image(const ImageRow& row, const Query& query, Flows& flows,
-                             const std::vector<VolumeUsage>& usage);
-PoolView view_pool(const ImageServices& services, const PoolUsage& usage, std::uint64_t volumes);
-GarbageList view_garbage(const std::vector<Garbage>& garbage);
+Result<ImageView> view_image(const ImageServices& services, const ImageRow& row, const Query& query,
+                             Flows& flows, const std::vector<VolumeUsage>& usage);
+/// The pool that is asked for, and the list of all. Errors: those of the pool that is asked for.
+Result<PoolView> view_pool(const ImageServices& services, const std::string& pool, const Query& query);
+GarbageList view_garbage(const ImageServices& services, const std::vector<Garbage>& garbage);
 Diagnosis diagnose(const ImageServices& services);
 
 }  // namespace pawl::images

@@ -253,6 +253,23 @@ class FilesTest(ImagesCase):
             self.assertEqual(refused.returncode, 1, refused)
             self.assertIn('there is no pool "other"', refused.stderr)
 
+    def test_a_request_chooses_one_of_several_pools(self):
+        settings = f"  pools: fast=dir:{self.top}/fast, broken=dir:{self.top}/in/broken\n"
+        (self.top / "in" / "broken").write_text("no directory")
+        server = self.serve(settings, data="several")
+        self.addCleanup(server.kill)
+        _, url = self.image("chosen")
+        process = ("images", "process", url, "--image-id", "chosen")
+        path = self.good(server.pawl(*process, "--pool-name", "fast"), f"^{self.top}/fast/").strip()
+        self.assertEqual(self.good(server.pawl(*process)).strip(), path)
+        self.assertIn('is in the pool "fast"', server.pawl(*process, "--pool-name", "pawl").stderr)
+        self.good(server.pawl("images", "detach-pool", "--pool-name", "fast"), f"pool in {self.top}/fast$")
+        self.good(server.pawl("images", "setup-pool", "--pool-name", "fast"), f"{self.top}/fast")
+        self.assertEqual(server.pawl("images", "setup-pool", "--pool-name", "broken").returncode, 1)
+        self.good(server.pawl("images", "rm", "chosen"))
+        self.assertEqual(server.json("images", "gc")["garbage"], [])
+        self.good(server.pawl(*process), f"^{self.top}/.*/images/pool/")
+
     def test_no_wait_returns_the_run(self):
         _, url = self.image("patient")
         self.good(self.images("process", url, "--image-id", "patient", "--no-wait"), "^process-image patient was started\n$")
@@ -280,7 +297,7 @@ class FilesTest(ImagesCase):
         connection.close()
         text = "\n".join(line for line in lines if line.startswith("images_"))
         self.assertRegex(text, r'(?m)^images_total\{status="completed"\} [1-9]')
-        self.assertRegex(text, r"(?m)^images_pool_up 1$")
+        self.assertRegex(text, r'(?m)^images_pool_up\{pool="pawl"\} 1$')
 
     def test_bad_requests_are_told_what_is_wrong_and_change_nothing(self):
         _, url = self.image("good")

@@ -206,7 +206,9 @@ class ImageWorld {
 
   std::vector<Garbage> garbage() {
     const auto get = [this](std::string_view flow, std::string_view id) { return flows().get(flow, id); };
-    return find_garbage(services(), backend(), query(),
+    AttachedPools pools;
+    for (const auto& name : services().pools()) pools[name] = *services().pool(name);
+    return find_garbage(services(), pools, query(),
                         [&](std::string_view id) { return is_worked_on(id, get); })
         .value();
   }

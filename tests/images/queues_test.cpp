@@ -117,6 +117,7 @@ TEST(ImageTables, OfTheFirstVersionAreMigratedWithTheirRows) {
   EXPECT_TRUE(unpacked->layout_verified) << "rows were only written behind that step";
   EXPECT_EQ(unpacked->file_count, 2);
   EXPECT_EQ(unpacked->unpacked_at, "then");
+  EXPECT_EQ(unpacked->volume.pool, "") << "what there was lies in the default pool";
   EXPECT_TRUE(find_snapshot_of(query, "a", "s").value()->active);
   EXPECT_FALSE(find_snapshot_of(query, "b", "s").value());
 }

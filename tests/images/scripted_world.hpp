@@ -123,6 +123,7 @@ class ScriptedWorld {
     options_.directory = path("images");
     options_.bucket = "bucket";
     options_.volume_bytes = std::uint64_t{64} << 20;
+    for (auto& pool : options_.pools) pool.root = path(pool.root);
     options_.log =
         Logger(std::make_shared<CallbackSink>([this](const LogRecord& record) { append_json(log, record); }),
                [] { return Time{}; });
@@ -170,9 +171,10 @@ class ScriptedWorld {
 
   std::vector<Garbage> garbage() { return garbage(query()); }
   std::vector<Garbage> garbage(const Query& with, const IsBusy& busy = {}) {
+    for (const auto& name : services().pools()) (void)services().pool(name);
     const auto get = [this](std::string_view flow, std::string_view id) { return flows().get(flow, id); };
     return find_garbage(
-               services(), backend(), with,
+               services(), attached_pools(services()).value(), with,
                busy ? busy : [&](std::string_view id) { return is_worked_on(id, get); })
         .value();
   }

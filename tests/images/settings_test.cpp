@@ -113,6 +113,40 @@ TEST_F(ImageSettings, FilesAreTakenFromAnAbsoluteDirectoryOnly) {
   EXPECT_EQ(options_.file_directories, std::vector<std::string>{"/srv/images"});
 }
 
+TEST_F(ImageSettings, FurtherPoolsAreNamesWithTheirBackEndsAndPlaces) {
+  ASSERT_TRUE(set("pools", "fast=dir:/srv/fast, big=btrfs:/srv/big"));
+  EXPECT_EQ(options_.pools, (std::vector<FurtherPool>{{"fast", BackendKind::dir, "/srv/fast"},
+                                                      {"big", BackendKind::btrfs, "/srv/big"}}));
+  ASSERT_TRUE(set("pools", ""));
+  EXPECT_TRUE(options_.pools.empty());
+  for (const auto* wrong : {"fast", "fast=/srv/fast", "fast=zfs:/srv/fast", "fast=dir:srv", "=dir:/srv/fast",
+                            "fast=dir:/srv/fast,", " "}) {
+    const auto refused = set("pools", wrong);
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_THAT(refused.error().message(), HasSubstr("fast=dir:/srv/fast")) << wrong;
+  }
+}
+
+TEST_F(ImageSettings, PoolsThatGetInEachOthersWayAreRefused) {
+  options_.directory = "/srv/images";
+  const auto why = [this](std::string_view pools) {
+    EXPECT_TRUE(set("pools", pools));
+    const auto checked = check_pools(options_);
+    if (checked) return std::string();
+    EXPECT_EQ(checked.error().code(), Code::config_invalid);
+    return std::string(checked.error().message());
+  };
+  EXPECT_EQ(why("fast=dir:/srv/fast, faster=dir:/srv/faster"), "");
+  EXPECT_THAT(why("pawl=dir:/srv/fast"), HasSubstr("two pools have the name \"pawl\""));
+  EXPECT_THAT(why("a=dir:/srv/a, a=dir:/srv/b"), HasSubstr("two pools have the name \"a\""));
+  EXPECT_THAT(why("a=dmthin:/srv/a"), HasSubstr("choose dir, reflink or btrfs"));
+  EXPECT_THAT(why("a=dir:/srv/a, b=dir:/srv/a/"), HasSubstr("a directory of its own"));
+  EXPECT_THAT(why("a=dir:/srv/a, b=dir:/srv/a/b"), HasSubstr("a directory of its own"));
+  EXPECT_THAT(why("a=dir:/srv/a/b, b=dir:/srv/a"), HasSubstr("a directory of its own"));
+  EXPECT_THAT(why("a=dir:/srv/images"), HasSubstr("a directory of its own"));
+  EXPECT_THAT(why("a=dir:/srv/images/archives/a"), HasSubstr("a directory of its own"));
+}
+
 TEST_F(ImageSettings, AKeyWithoutItsSecretIsRefused) {
   ::unsetenv("AWS_ACCESS_KEY_ID");  // NOLINT(concurrency-mt-unsafe): there is one thread
   ::unsetenv("AWS_SECRET_ACCESS_KEY");

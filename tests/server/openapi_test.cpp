@@ -296,6 +296,7 @@ const std::set<std::string> kElsewhere{
     "images_detach_pool volume_failed",
     "images_process volume_busy",
     "images_activate volume_busy",
+    "images_activate volume_exists",
     "images_deactivate volume_busy",
     // A run that has ended begins anew with it.
     "retry_run finished_instance",

@@ -37,6 +37,7 @@ struct Volume {
   std::string name;         ///< letters, digits, "-" and "_", at most 127 bytes
   std::uint64_t bytes = 0;  ///< its size; how much it may hold; a multiple of 4096
   std::string marker;       ///< a UUID in lower case, written into it, by which it is recognised
+  std::string pool{};       ///< the further pool that has it; empty: the default one. Back ends ignore it
 };
 
 struct FoundVolume {
