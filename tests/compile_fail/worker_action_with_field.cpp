@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An action is run again after failures and crashes; what it counts by itself would be lost.
-// expect: an action has no fields: it is run again after failures and crashes
+// expect: an action has no fields: it runs again after failures and crashes
 // expect: Lamp::Switch
 #include "pawl/worker.hpp"
 

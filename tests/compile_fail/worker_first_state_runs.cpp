@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker that is parked before it began must be at rest already.
-// expect: the first state is of pawl::phase::Stopped
+// expect: the first state derives from pawl::phase::Stopped
 // expect: Lamp::On
 #include "pawl/worker.hpp"
 

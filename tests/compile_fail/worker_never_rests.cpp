@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker that is to stop must be able to come to rest.
-// expect: when it is to stop, this state never comes to rest
+// expect: this state never leads to a stopped state
 // expect: Lamp::On
 #include "pawl/worker.hpp"
 

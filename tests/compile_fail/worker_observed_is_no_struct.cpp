@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is observed is stored, so that it must be known what is in it.
-// expect: Desired and Observed are plain structs that pawl/codec.hpp can write
+// expect: Desired and Observed are plain structs that pawl/codec.hpp can encode
 #include "pawl/worker.hpp"
 
 class LampObserved {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a state answers while it runs does not help a worker that is to stop: stop() alone is asked
 // then.
-// expect: when it is to stop, this state never comes to rest
+// expect: this state never leads to a stopped state
 // expect: Lamp::On
 #include "pawl/worker.hpp"
 

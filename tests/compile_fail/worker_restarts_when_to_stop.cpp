@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker that is to stop cannot begin anew instead.
-// expect: must not stay idle \(Stay\) or begin anew \(Restart\)
+// expect: a stopping worker must not answer Stay or Restart
 // expect: Lamp::On
 #include "pawl/worker.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker that stops already cannot begin anew instead.
-// expect: must not stay idle \(Stay\) or begin anew \(Restart\)
+// expect: a stopping worker must not answer Stay or Restart
 // expect: Lamp::Dimming
 #include "pawl/worker.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of states are read in any letters, so that these two are the same.
+// Names of states are read without regard to case, so these two are the same.
 // expect: a state, or one of the same name, is listed twice
 // expect: Lamp::(On|ON)
 #include "pawl/worker.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A state that remembers something would decide differently on the same snapshot.
-// expect: a state has no fields: it says where the worker is
+// expect: a state has no fields: everything a decision depends on is in the snapshot
 // expect: Lamp::On
 #include "pawl/worker.hpp"
 

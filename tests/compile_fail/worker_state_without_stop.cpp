@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stopping goes before everything else, so that every state that runs says how it stops.
-// expect: every state that neither rests nor stops has: static pawl::Next<…> stop\(State, const Snapshot&\)
+// expect: every starting, running and degraded state has: static pawl::Next<…> stop\(State, const Snapshot&\)
 // expect: Lamp::On
 #include "pawl/worker.hpp"
 

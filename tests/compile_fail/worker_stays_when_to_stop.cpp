@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker that is to stop does something about it: stop() has no Stay.
-// expect: a worker that is to stop must not stay idle \(Stay\)
+// expect: a stopping worker must not answer Stay
 // expect: Lamp::On
 #include "pawl/worker.hpp"
 

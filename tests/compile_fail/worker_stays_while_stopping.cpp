@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker that stays idle while it stops would be stuck for ever.
-// expect: a worker that is to stop must not stay idle \(Stay\)
+// A worker that stays while it stops would never stop.
+// expect: a stopping worker must not answer Stay
 // expect: Lamp::Dimming
 #include "pawl/worker.hpp"
 

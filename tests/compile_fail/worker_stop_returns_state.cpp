@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stopping has a reason, too, and its ways are checked like all others.
-// expect: every state that neither rests nor stops has: static pawl::Next<…> stop\(State, const Snapshot&\)
+// expect: every starting, running and degraded state has: static pawl::Next<…> stop\(State, const Snapshot&\)
 // expect: Lamp::On
 #include "pawl/worker.hpp"
 

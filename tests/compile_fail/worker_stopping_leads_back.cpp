@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker that has begun to stop comes to rest first; only then it is started.
-// expect: a state that stops leads to states that stop or rest, never back
+// expect: a stopping state leads to stopping or stopped states only
 // expect: Lamp::Dimming, Lamp::On
 #include "pawl/worker.hpp"
 

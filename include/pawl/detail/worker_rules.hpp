@@ -16,7 +16,7 @@ inline constexpr bool kBroken = false;
     static_assert(kBroken<name>, text); \
   }
 PAWL_DETAIL_RULE(a_worker_has_states, "a worker lists its states: using States = pawl::States<…>");
-PAWL_DETAIL_RULE(a_worker_has_few_states, "a worker has at most 32 states; split it into several workers");
+PAWL_DETAIL_RULE(a_worker_has_few_states, "a worker has at most 32 states: split it into several workers");
 PAWL_DETAIL_RULE(
     a_state_is_empty,
     "a state has no fields: everything a decision depends on is in the snapshot, so that the same snapshot "
@@ -42,7 +42,7 @@ PAWL_DETAIL_RULE(a_result_is_known,
 PAWL_DETAIL_RULE(
     going_leads_elsewhere,
     "Go names another state than its own: to remain there, answer Stay, which a stopping state cannot");
-PAWL_DETAIL_RULE(a_target_is_listed, "Go names a state that is not in States");
+PAWL_DETAIL_RULE(a_target_is_listed, "Go names a state that is not in States: add it to the list");
 PAWL_DETAIL_RULE(stopping_does_not_stay,
                  "a stopping worker must not answer Stay or Restart: it would never stop");
 PAWL_DETAIL_RULE(
@@ -52,8 +52,9 @@ PAWL_DETAIL_RULE(
     stopping_ends,
     "this state never leads to a stopped state: the worker could not be parked, removed or drained");
 PAWL_DETAIL_RULE(a_state_is_reachable, "no state leads to this one: remove it, or add the missing Go");
-PAWL_DETAIL_RULE(an_active_state_acts,
-                 "a state called TryingTo… or Ensuring… has a Do<Action> in its next, as its name promises");
+PAWL_DETAIL_RULE(
+    an_active_state_acts,
+    "a state called TryingTo… or Ensuring… has a Do<Action> in its next: its name promises an action");
 PAWL_DETAIL_RULE(an_action_is_empty,
                  "an action has no fields: it runs again after failures and crashes, which would lose them");
 PAWL_DETAIL_RULE(
