@@ -208,7 +208,7 @@ void EngineCore::check_ownership() {
     blocked_calls_.wake_all();
   }
   const bool busy = !watchers_.empty() || !claims_.empty() || !claiming_.empty() || !running_.empty() ||
-                    !blocked_calls_.empty();
+                    !postponed_.empty() || !blocked_calls_.empty();
   if (busy) watch_ownership();
 }
 

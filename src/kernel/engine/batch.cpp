@@ -334,6 +334,7 @@ void EngineCore::postpone(Request request) {
   constexpr Duration kMost = std::chrono::seconds(30);
   PAWL_ASSERT(request.internal, "only the engine's own requests are retried");
   postponed_.push_back(std::move(request));
+  watch_ownership();  // callers may depend on it, and must be told of a takeover
   if (postponed_.size() > 1) return;
   lane_->after(pause_, [this] {
     for (auto& again : std::exchange(postponed_, {})) enqueue(std::move(again));
