@@ -63,7 +63,7 @@ test('the login link opens the dashboard at once, and only once', async () => {
   assert.equal(new URL(admin.url()).pathname, '/');
   assert.equal(new URL(admin.url()).hash, '');
   const second = await browser.open(server.link, { refusals: [401] });
-  await second.getByText('was used already').waitFor();
+  await second.getByText('used or expired').waitFor();
   await second.context().close();
 });
 
